@@ -127,10 +127,10 @@ pub fn prune_event(event: &PruneEvent, session: &Session, steps: &Lines) {
             }
             StepOutcome::Would { .. } => steps.write(|to| writeln!(to, "{event}")),
         },
-        PruneEvent::WritersUndetected(..) | PruneEvent::ReferenceUndecided(_) => {
+        PruneEvent::WritersUndetected(..) => {
             report.info(event);
         }
-        PruneEvent::Unusable(..) | PruneEvent::ProbeLeftBehind(..) | PruneEvent::Journal(_) => {
+        PruneEvent::Unusable(..) | PruneEvent::Journal(_) => {
             report.problem(event);
         }
     }

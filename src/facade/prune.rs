@@ -318,13 +318,7 @@ impl Pruned {
                 let path = self.journal.clone().unwrap_or_default();
                 self.errors.push(failure(&bytes(&path), "write", skip));
             }
-            PruneEvent::ProbeLeftBehind(path, errno) => {
-                let error = bc_walk::Error::new(path.as_slice(), "unlink", errno_error(*errno));
-                self.errors.push(PathError::from(&error));
-            }
-            PruneEvent::WritersUndetected(..) | PruneEvent::ReferenceUndecided(_) => {
-                self.warnings.push(event.to_string());
-            }
+            PruneEvent::WritersUndetected(..) => self.warnings.push(event.to_string()),
             PruneEvent::Tree(..) => {}
         }
     }

@@ -26,12 +26,13 @@ use rustix::io::Errno;
 use crate::subtrees::{Files, Subtrees};
 
 /// Answer to the question if a file or directory is, under other numbers, the one that it is
-/// compared with.
+/// compared with. Looks alone answer it: nothing is made to find out.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum SeenView {
     /// It is another.
     No,
-    /// The names are the same, the states are not: a view may show other times.
+    /// The names are the same, the states are not: a view of another file system may show other
+    /// times. Within one file system both are seen by the same eyes, and states tell.
     Maybe,
     /// It is.
     Yes,
@@ -109,7 +110,9 @@ impl Views {
         found
     }
 
-    /// Checks if the file of a directory is one of the trees'.
+    /// Checks if the file of a directory is one of the trees'. A file that was written at another
+    /// time is none, nor is one on a file system of another size: copies that kept their times lie
+    /// on others.
     pub fn file(
         &mut self,
         trees: &Subtrees,
@@ -125,19 +128,55 @@ impl Views {
         let mut seen = SeenView::No;
         for other in self.near(trees, dir, id, cancel)? {
             match meta::stat_now(&other, name) {
-                Ok(found) if same_state(&own, &found) => return Ok(SeenView::Yes),
+                Ok(found) => seen = seen.max(self.same_file(&own, dir, &found, &other)),
                 Err(failed) if failed.errno == Errno::NOENT => {}
-                _ => seen = SeenView::Maybe,
+                Err(_) => seen = seen.max(SeenView::Maybe),
             }
         }
         for (path, file) in trees.open_files() {
+            let is_named = split(path).1 == name.to_bytes();
             match meta::stat_now(file, c"") {
                 Ok(found) if same_state(&own, &found) => return Ok(SeenView::Yes),
-                _ if split(path).1 == name.to_bytes() => seen = SeenView::Maybe,
-                _ => {}
+                Ok(found) if is_named => seen = seen.max(self.same_file(&own, dir, &found, file)),
+                Err(_) if is_named => seen = seen.max(SeenView::Maybe),
+                Ok(_) | Err(_) => {}
             }
         }
         Ok(seen)
+    }
+
+    fn same_file(
+        &mut self,
+        own: &FileStat,
+        dir: &OwnedFd,
+        found: &FileStat,
+        at: &OwnedFd,
+    ) -> SeenView {
+        match same_state(own, found) {
+            true => SeenView::Yes,
+            false if written_alike(own, found) && self.may_be_views(dir, at) => SeenView::Maybe,
+            false => SeenView::No,
+        }
+    }
+
+    /// Returns true if two directories or files may lie in two views of one file system that show
+    /// other times: in two mounts, which are as large. A union is as large as all that it shows, so
+    /// that its size says nothing; a server or a disk of its own is none.
+    fn may_be_views(&mut self, one: &OwnedFd, other: &OwnedFd) -> bool {
+        let (Ok(here), Ok(there)) = (meta::stat(one), meta::stat(other)) else {
+            return true;
+        };
+        let (here, there) = (here.id.dev, there.id.dev);
+        here != there
+            && (self.may_be_union(one, here)
+                || self.may_be_union(other, there)
+                || equally_large(one, other))
+    }
+
+    fn may_be_union(&mut self, dir: &OwnedFd, dev: u64) -> bool {
+        let traits = self.mounts.of(dev, || Some(dir));
+        // FUSE file systems that serve a block device have its number.
+        traits.shows != Shows::Own && traits.network != Answer::Yes && rustix::fs::major(dev) == 0
     }
 
     /// Returns true if the file of a directory may be one of the trees', without asking the file
@@ -193,8 +232,7 @@ impl Views {
     ) -> Result<SeenView, ViewError> {
         let id = meta::stat(dir)?.id;
         let near = self.near(trees, dir, id, cancel)?;
-        let seen = near.iter().map(|other| is_shown(other, dir)).max();
-        Ok(seen.unwrap_or(SeenView::No))
+        Ok(self.decided(dir, &near, |other| is_shown(other, dir)))
     }
 
     /// Checks if the directory is one of the trees'.
@@ -209,31 +247,21 @@ impl Views {
             return Ok(SeenView::No);
         }
         let near = self.near(trees, dir, id, cancel)?;
-        let seen = near.iter().map(|other| compare(dir, other)).max();
-        Ok(seen.unwrap_or(SeenView::No))
+        Ok(self.decided(dir, &near, |other| compare(dir, other)))
     }
 
-    /// Returns the directories in which an entry of `dir` would appear if the directory, or the one
-    /// of its file `name`, is one of the trees'.
-    pub fn places(
+    /// Returns the strongest answer about any of the directories.
+    fn decided(
         &mut self,
-        trees: &Subtrees,
         dir: &OwnedFd,
-        name: Option<&CStr>,
-        cancel: &Cancel,
-    ) -> Result<Vec<OwnedFd>, ViewError> {
-        let id = meta::stat(dir)?.id;
-        if !self.involve(trees, dir, id.dev) {
-            return Ok(Vec::new());
-        }
-        let mut near = self.near(trees, dir, id, cancel)?;
-        for (path, _) in trees.open_files() {
-            let (parent, base) = split(path);
-            if name.is_some_and(|name| name.to_bytes() == base) {
-                near.push(dirfd::open_root(parent)?);
-            }
-        }
-        Ok(near)
+        near: &[OwnedFd],
+        look: impl Fn(&OwnedFd) -> SeenView,
+    ) -> SeenView {
+        let answers = near.iter().map(|other| match look(other) {
+            SeenView::Maybe if !self.may_be_views(dir, other) => SeenView::No,
+            seen => seen,
+        });
+        answers.max().unwrap_or(SeenView::No)
     }
 
     /// The directories of the trees that `dir` could be, open.
@@ -368,7 +396,10 @@ pub fn equally_large(one: &OwnedFd, other: &OwnedFd) -> bool {
         is_reported.then_some((found.f_frsize.saturating_mul(found.f_blocks), found.f_files))
     };
     match (size(one), size(other)) {
-        (Some(one), Some(other)) => one == other,
+        // A share of SMB does not say how many files its disk takes.
+        (Some((one, files)), Some((other, others))) => {
+            one == other && (files == others || files == 0 || others == 0)
+        }
         _ => true,
     }
 }
@@ -462,11 +493,6 @@ fn same_entry(one: &OwnedFd, other: &OwnedFd, name: &CStr, deep: usize) -> call:
 fn has_one_of(dir: &OwnedFd, other: &OwnedFd) -> bool {
     let names = first_names(other);
     names.is_empty() || names.iter().any(|name| meta::stat_at(dir, name).is_ok())
-}
-
-/// Returns true if a directory is not empty.
-pub fn has_entries(dir: &OwnedFd) -> bool {
-    !first_names(dir).is_empty()
 }
 
 fn first_names(dir: &OwnedFd) -> Vec<CString> {

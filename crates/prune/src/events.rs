@@ -17,8 +17,6 @@ pub(super) struct Events<'a> {
     layers: bool,
     /// True once unnoticed writers were reported.
     unwatched: bool,
-    /// True once it was reported that a place is known only by making a file there.
-    unasked: bool,
 }
 
 impl<'a> Events<'a> {
@@ -29,7 +27,6 @@ impl<'a> Events<'a> {
             unstable: false,
             layers: false,
             unwatched: false,
-            unasked: false,
         }
     }
 
@@ -49,11 +46,9 @@ impl<'a> Events<'a> {
                 _ => false,
             },
             PruneEvent::WritersUndetected(..) => std::mem::replace(&mut self.unwatched, true),
-            PruneEvent::ReferenceUndecided(_) => std::mem::replace(&mut self.unasked, true),
             PruneEvent::Step(..)
             | PruneEvent::Tree(..)
             | PruneEvent::Unusable(..)
-            | PruneEvent::ProbeLeftBehind(..)
             | PruneEvent::Journal(_) => false,
         }
     }

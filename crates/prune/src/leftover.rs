@@ -6,8 +6,8 @@
 //! are in [`bc_edit::names::prune`].
 //!
 //! A living run holds a lock on the directory ([`claim`]); where locks cannot be relied on,
-//! everything stays but probes: a run that made one and finds it gone has no answer and does
-//! nothing.
+//! everything stays but probes, empty files by which earlier versions asked where a directory is
+//! seen: a run that finds its own gone has no answer and does nothing.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;

@@ -98,7 +98,6 @@ mod options;
 mod permitted;
 mod planned;
 mod precheck;
-mod probe;
 mod protect;
 mod real_places;
 mod reflink;
@@ -112,7 +111,6 @@ mod symlink;
 mod temp;
 mod trees;
 mod undo;
-mod unions;
 mod workers;
 
 #[cfg(test)]

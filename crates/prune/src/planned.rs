@@ -35,8 +35,6 @@ pub fn at_stake(groups: &[FileGroup], options: &PruneOptions, cancel: &Cancel) -
     for group in groups.iter().take_while(|_| !cancel.is_cancelled()) {
         let mut group = group.clone();
         places.sort_out(&mut group);
-        // Nothing is asked before it is agreed to.
-        drop(places.take_open());
         let (files, bytes) = of_group(&group, options, &mut mounts);
         planned.files += files;
         planned.bytes += bytes;

@@ -2,7 +2,13 @@
 //! the directory that files are moved to are neither changed nor kept instead of others. Both by
 //! the identity of the directories on the way up, so that no spelling, link or mount of a path
 //! matters; and where a mount has other identities, by the entries that are visible there
-//! ([`Views`]).
+//! ([`Views`]). Where these leave it open, the answer is no change: nothing is tried out.
+//!
+//! A union is one directory that shows several, of which one may be a reference's. A name made or
+//! changed in it is made in the one that the union chooses (mergerfs by its policies, unionfs-fuse
+//! and an overlay in the one that can be written to), also if the current file is another's. So a
+//! directory in which a reference's entries are visible counts as the reference's, and so do those
+//! below: the union makes the directories on the way where it writes.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CStr;
@@ -14,7 +20,7 @@ use bc_find::{Files, Subtrees};
 use bc_fs::call::FailedCall;
 use bc_fs::dirfd;
 use bc_fs::meta;
-use bc_fs::mount::{MountEntry, entries};
+use bc_fs::mount::{MountEntry, Shows, entries};
 use bc_fs::path::below;
 use bc_pool::Cancel;
 use bc_walk::{Error, Identity, Symlinks};
@@ -34,18 +40,9 @@ struct Place {
     in_view: bool,
 }
 
-/// Open question: would a step happen in a reference?
-#[derive(Debug)]
-pub(super) enum Open {
-    Yes,
-    /// Not for the file itself; but this directory may show a reference's as well.
-    Union(OwnedFd),
-    No,
-}
-
 /// The places that matter to a run.
 pub(super) struct WatchedPlaces<'a> {
-    pub(super) references: &'a Subtrees,
+    references: &'a Subtrees,
     /// Directory that files are moved to.
     destination: Option<&'a [u8]>,
     /// Identities of it and of the directories in it, as soon as it exists.
@@ -54,15 +51,15 @@ pub(super) struct WatchedPlaces<'a> {
     barred: bool,
     known: HashMap<Identity, Place>,
     /// Under which other numbers references are seen.
-    pub(super) views: Views,
+    views: Views,
     /// Directories in which entries of a reference's are seen.
-    pub(super) unions: HashMap<Identity, SeenView>,
+    unions: HashMap<Identity, SeenView>,
     /// The destination as a tree, as soon as it exists, with the results about views of it.
     target: Option<(Subtrees, Views)>,
     shown: HashMap<Identity, bool>,
-    /// Directories that may be the destination's, where only the file system knows.
-    open: Vec<(Identity, OwnedFd)>,
-    pub(super) cancel: &'a Cancel,
+    /// True once the destination was found to be no reference's.
+    is_destination_free: bool,
+    cancel: &'a Cancel,
 }
 
 impl<'a> WatchedPlaces<'a> {
@@ -86,7 +83,7 @@ impl<'a> WatchedPlaces<'a> {
             unions: HashMap::new(),
             target: None,
             shown: HashMap::new(),
-            open: Vec::new(),
+            is_destination_free: false,
             cancel,
         };
         places.open_destination();
@@ -201,7 +198,8 @@ impl<'a> WatchedPlaces<'a> {
         Ok(place)
     }
 
-    /// Returns true if a directory is the destination or one in it, under another number.
+    /// Returns true if a directory is the destination or one in it, under another number, or may be:
+    /// nothing is moved from there.
     fn shows_destination(&mut self, id: Identity, at: &OwnedFd) -> bool {
         let Some(dir) = self.destination else {
             return false;
@@ -223,74 +221,29 @@ impl<'a> WatchedPlaces<'a> {
             return false;
         };
         let found = views.dir(trees, at, self.cancel).unwrap_or(SeenView::No);
-        if found == SeenView::Maybe
-            && let Ok(at) = at.try_clone()
-        {
-            self.open.push((id, at));
-        }
-        self.shown.insert(id, found == SeenView::Yes);
-        found == SeenView::Yes
+        self.shown.insert(id, found != SeenView::No);
+        found != SeenView::No
     }
 
-    /// Directories that may be the destination's, each with those of the destination that it
-    /// could be; each once.
-    pub(super) fn take_open(&mut self) -> Vec<(Identity, OwnedFd, Vec<OwnedFd>)> {
-        let Some((trees, views)) = &mut self.target else {
-            return Vec::new();
+    /// Proves, before anything is made there, that the destination is not a reference's.
+    pub(super) fn check_destination(&mut self) -> Result<(), Skip> {
+        let Some(dir) = self.destination.filter(|_| !self.is_destination_free) else {
+            return Ok(());
         };
-        let asked = std::mem::take(&mut self.open).into_iter();
-        asked
-            .map(|(id, at)| {
-                let mut near = views
-                    .places(trees, &at, None, self.cancel)
-                    .unwrap_or_default();
-                // Nothing was moved into an empty one.
-                near.retain(views::has_entries);
-                (id, at, near)
-            })
-            .filter(|(.., near)| !near.is_empty())
-            .collect()
-    }
-
-    /// Records that a directory is the destination's.
-    pub(super) fn is_destination(&mut self, id: Identity) {
-        self.shown.insert(id, true);
-        self.known.clear();
-    }
-
-    /// Returns the deepest directory of the destination that exists, if it may be a directory of a
-    /// reference.
-    pub(super) fn open_question(&mut self) -> Result<Option<OwnedFd>, Skip> {
-        let Some(dir) = self.destination.filter(|_| !self.references.is_empty()) else {
-            return Ok(None);
-        };
-        let (dir, _) = deepest_existing(dir)?;
-        match self.views.dir(self.references, &dir, self.cancel)? {
-            SeenView::No => match self.check_union(&dir)? {
-                Open::Union(at) => Ok(Some(at)),
-                Open::Yes | Open::No => Ok(None),
-            },
-            SeenView::Maybe => Ok(Some(dir)),
-            SeenView::Yes => Err(Skip::Protected),
+        if !self.references.is_empty() {
+            let (dir, _) = deepest_existing(dir)?;
+            refuse(self.views.dir(self.references, &dir, self.cancel)?)?;
+            refuse(self.union(&dir)?)?;
         }
-    }
-
-    /// The directories of references in which a new name of `dir`, or of the directory that has
-    /// the file `name`, would be seen if they were one.
-    pub(super) fn elsewhere(
-        &mut self,
-        dir: &OwnedFd,
-        name: Option<&CStr>,
-    ) -> Result<Vec<OwnedFd>, Skip> {
-        let (trees, cancel) = (self.references, self.cancel);
-        Ok(self.views.places(trees, dir, name, cancel)?)
+        self.is_destination_free = true;
+        Ok(())
     }
 
     /// Returns true if a name that no two directories have is visible in a reference as well, or if
     /// that is unknown.
     pub(super) fn is_elsewhere(&mut self, dir: &OwnedFd, name: &CStr) -> bool {
         !self.references.is_empty()
-            && (self.seen(dir, name) != Ok(SeenView::No) || self.may_be_union(dir))
+            && (self.seen(dir, name) != Ok(SeenView::No) || self.union(dir) != Ok(SeenView::No))
     }
 
     /// Returns true if the directory is a reference or lies below one, or if that is unknown: then
@@ -301,9 +254,9 @@ impl<'a> WatchedPlaces<'a> {
 
     /// Proves right before a file is changed that it lies in none of the places now, wherever it
     /// was when it was found.
-    pub(super) fn check(&mut self, held: &OpenFile) -> Result<Open, Skip> {
+    pub(super) fn check(&mut self, held: &OpenFile) -> Result<(), Skip> {
         if !self.matter() {
-            return Ok(Open::No);
+            return Ok(());
         }
         self.open_destination();
         let place = self.look(&held.dir)?;
@@ -312,14 +265,61 @@ impl<'a> WatchedPlaces<'a> {
         } else if place.destination {
             Err(Skip::InDestination)
         } else if !place.in_view {
-            Ok(Open::No)
+            Ok(())
         } else {
-            match self.seen(&held.dir, &held.name)? {
-                SeenView::Yes => Err(Skip::Protected),
-                SeenView::Maybe => Ok(Open::Yes),
-                SeenView::No => self.check_union(&held.dir),
-            }
+            refuse(self.seen(&held.dir, &held.name)?)?;
+            refuse(self.union(&held.dir)?)
         }
+    }
+
+    /// Determines if a reference's directory is visible in `dir`, or in one above it in the same
+    /// mount.
+    fn union(&mut self, dir: &OwnedFd) -> Result<SeenView, Skip> {
+        if self.references.is_empty() {
+            return Ok(SeenView::No);
+        }
+        let dev = meta::stat(dir)?.id.dev;
+        let shows = self.views.shows(dir, dev);
+        if shows == Shows::Own || !self.views.involve(self.references, dir, dev) {
+            return Ok(SeenView::No);
+        }
+        let (mut found, mut failed, mut first) = (SeenView::No, None, true);
+        visit_ancestors(dir, |id, at| {
+            if id.dev != dev {
+                return true;
+            }
+            let seen = match self.unions.get(&id) {
+                Some(seen) => *seen,
+                None => match self.views.shown(self.references, at, self.cancel) {
+                    Ok(seen) => *self.unions.entry(id).or_insert(seen),
+                    Err(error) => {
+                        failed = Some(error);
+                        return true;
+                    }
+                },
+            };
+            // Of directories further up the names alone say too little.
+            if seen == SeenView::Yes || first {
+                found = found.max(seen);
+            }
+            first = false;
+            found == SeenView::Yes
+        })?;
+        match (failed, found) {
+            (Some(error), _) => Err(error.into()),
+            // An overlay always writes to its upper layer, which need not be the reference's.
+            (None, SeenView::Yes) if shows == Shows::Layers => Ok(SeenView::Maybe),
+            (None, found) => Ok(found),
+        }
+    }
+}
+
+/// Refuses what is a reference's, or may be.
+fn refuse(seen: SeenView) -> Result<(), Skip> {
+    match seen {
+        SeenView::No => Ok(()),
+        SeenView::Maybe => Err(Skip::ReferenceUndecided),
+        SeenView::Yes => Err(Skip::Protected),
     }
 }
 

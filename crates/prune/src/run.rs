@@ -62,11 +62,7 @@ impl Run<'_> {
             return;
         }
         self.summary.groups += 1;
-        let mut moved = self.places.sort_out(&mut group);
-        if self.find_destination() {
-            moved += self.places.sort_out(&mut group);
-        }
-        for _ in 0..moved {
+        for _ in 0..self.places.sort_out(&mut group) {
             self.summary.skip(&Skip::InDestination);
         }
         group.files.retain(|file| {
@@ -288,8 +284,8 @@ impl Run<'_> {
         kind: &StepKind,
         state: &mut State<'_>,
     ) -> Result<StepOutcome, Skip> {
-        self.keep_off(&ready.held)?;
-        self.keep_destination_off(kind)?;
+        self.places.check(&ready.held)?;
+        self.places.check_destination()?;
         if !matches!(kind, StepKind::Reflink) {
             state.links.insert(ready.id, ready.links_left);
         }
@@ -311,8 +307,8 @@ impl Run<'_> {
         state: &mut State<'_>,
     ) -> Result<StepOutcome, Skip> {
         kept_file.settle()?;
-        self.keep_off(&ready.held)?;
-        self.keep_destination_off(kind)?;
+        self.places.check(&ready.held)?;
+        self.places.check_destination()?;
         let _claim = self.claim(kind, kept_file, &ready.held)?;
         let place = self.open_destination(kind, &ready.held)?;
         if *kind == StepKind::Hardlink && ready.taken.copies_up(&state.ledger) {

@@ -93,9 +93,9 @@ pub enum Skip {
         /// Reason why it is still there, as an error number.
         errno: i32,
     },
-    /// It is unknown if it is a reference's, or the destination's: the file that was made to find
-    /// out cannot be removed, for the reason of this error number.
-    ReferenceUndecided(i32),
+    /// It is unknown if it is a reference's, or the destination is: a view of another file system, or
+    /// a union, shows the same names, and not all that would tell.
+    ReferenceUndecided,
     /// Another process put something else under the name meanwhile; it was
     /// saved under this path.
     Displaced(Vec<u8>),
@@ -244,7 +244,7 @@ impl Skip {
     pub fn system(&self) -> Option<(&'static str, i32)> {
         match self {
             Skip::System { op, errno } | Skip::Denied { op, errno, .. } => Some((op, *errno)),
-            Skip::Left { errno, .. } | Skip::ReferenceUndecided(errno) => Some(("unlink", *errno)),
+            Skip::Left { errno, .. } => Some(("unlink", *errno)),
             Skip::Journal { errno, .. } => Some(("write journal", *errno)),
             Skip::Gone => Some(("open", Errno::NOENT.raw_os_error())),
             Skip::CopyStays { why, .. }
@@ -297,7 +297,7 @@ impl Skip {
             Skip::UnstableInodes => "unstable inode numbers",
             Skip::DestinationExists(_) => "destination exists",
             Skip::Left { .. } => "temporary file left",
-            Skip::ReferenceUndecided(_) => "reference or not is unknown",
+            Skip::ReferenceUndecided => "reference or not is unknown",
             Skip::CopyStays { .. } => "copy left",
             Skip::LastCopy => "copy of a killed move",
             Skip::CopyChanged => "copy changed",
@@ -397,11 +397,9 @@ impl fmt::Display for Skip {
                 Escaped(path),
                 system(*errno)
             ),
-            Skip::ReferenceUndecided(errno) => write!(
-                f,
-                "whether a reference has it cannot be found out: a file made there to see that \
-                 could not be removed: {}",
-                system(*errno)
+            Skip::ReferenceUndecided => f.write_str(
+                "whether a reference has it, or the destination, is not known: a view of another \
+                 file system, or a union, may show it there as well",
             ),
             Skip::Displaced(path) => write!(
                 f,
@@ -423,8 +421,8 @@ impl fmt::Display for Skip {
             Skip::Original => f.write_str(ORIGINAL),
             Skip::Subvolume => f.write_str("it is a subvolume, or stands for one in a snapshot"),
             Skip::OtherFileSystem => f.write_str(
-                "directories are not moved to another file system: copy it there, with 'bc copy', \
-                 and delete it then",
+                "directories are not moved to another file system: copy it there with 'bc copy', and \
+                 then use 'bc dup prune --dirs --action=delete'",
             ),
             Skip::OtherVolume => f.write_str("another file system is there"),
             Skip::Incomplete(what) => write!(

@@ -42,8 +42,6 @@ pub(super) struct Run<'a> {
     pub(super) tells_later: bool,
     /// Abilities of the file systems met.
     pub(super) abilities: Abilities<'a>,
-    /// Questions that only the file system can answer.
-    pub(super) questions: Questions,
     pub(super) places: WatchedPlaces<'a>,
     /// The directories that it came to last.
     pub(super) parents: Parents,
@@ -80,18 +78,6 @@ impl Shared {
     }
 }
 
-/// Questions that only the file system can answer, and the answers so far.
-#[derive(Default)]
-pub(super) struct Questions {
-    /// Directories, for the sake of a name that a reference to a file has or not, and whether
-    /// they are seen in a reference.
-    pub(super) asked: HashMap<(Identity, bool), bool>,
-    /// True if the directory that files are moved to was asked for.
-    pub(super) destination: bool,
-    /// Devices where a probe could not be removed, and why: no more are made there.
-    pub(super) stuck: HashMap<u64, i32>,
-}
-
 impl<'a> Run<'a> {
     pub(super) fn new(
         options: &'a PruneOptions,
@@ -112,7 +98,6 @@ impl<'a> Run<'a> {
             shared,
             tells_later: false,
             abilities: Abilities::new(options),
-            questions: Questions::default(),
             places: WatchedPlaces::new(&options.references, &options.action, cancel),
             parents: Parents::default(),
         }

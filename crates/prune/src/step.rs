@@ -205,14 +205,6 @@ pub enum PruneEvent {
     /// that writes to it through a descriptor that was open before goes unnoticed. Reported for the
     /// first such file of a run only.
     WritersUndetected(Vec<u8>, i32),
-    /// The directory of this path may show one of a reference, or the one that files are moved to
-    /// may be another one that is searched. That is found out only by making a file there, which a
-    /// dry run does not. Reported for the first such path only.
-    ReferenceUndecided(Vec<u8>),
-    /// The file of this path was made to find that out, and could not be removed for the reason
-    /// of this error number. No other is made on its device, and no file there is changed whose
-    /// place is in question.
-    ProbeLeftBehind(Vec<u8>, i32),
     /// The journal could not be completed; the steps are done all the same.
     Journal(Skip),
 }
@@ -230,14 +222,9 @@ impl PruneEvent {
                 Some(skip.failure(&step.target, action))
             }
             PruneEvent::Unusable(path, skip) => Some(skip.failure(path, "keep")),
-            PruneEvent::ProbeLeftBehind(path, errno) => {
-                let error = io::Error::from_raw_os_error(*errno);
-                Some(PathError::new(OsStr::from_bytes(path), "unlink", error))
-            }
             PruneEvent::Step(..)
             | PruneEvent::Tree(..)
             | PruneEvent::WritersUndetected(..)
-            | PruneEvent::ReferenceUndecided(_)
             | PruneEvent::Journal(_) => None,
         }
     }
@@ -263,20 +250,6 @@ impl fmt::Display for PruneEvent {
                 f,
                 "{}: no read lease: {}; of this file and others like it, writes through \
                  descriptors that were open before go unnoticed",
-                Escaped(path),
-                system(*errno)
-            ),
-            PruneEvent::ReferenceUndecided(path) => write!(
-                f,
-                "{}: where else its directory is seen is found out by the run itself, \
-                 which makes a file there for a moment; a dry run does not",
-                Escaped(path)
-            ),
-            PruneEvent::ProbeLeftBehind(path, errno) => write!(
-                f,
-                "{}: made to find out where else its directory is seen, and could not be \
-                 removed: {}; no other is made there, and no file changed that may be a \
-                 reference's",
                 Escaped(path),
                 system(*errno)
             ),

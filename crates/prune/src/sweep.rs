@@ -11,7 +11,6 @@ use bc_find::groups::FileRef;
 use bc_fs::meta;
 use bc_fs::path::sibling;
 use bc_walk::Identity;
-use rustix::io::Errno;
 
 use super::aside::give_up;
 use super::compare::compare;
@@ -58,7 +57,7 @@ impl Run<'_> {
             stamp
         };
         let mut held = open_file::open(file, stamp)?;
-        self.keep_off(&held)?;
+        self.places.check(&held)?;
         kept_file.check().map_err(Skip::of_kept_file)?;
         let same = held.stat.id == kept_file.stat.id;
         let mut freed = 0;
@@ -182,15 +181,6 @@ impl Run<'_> {
         };
         for (name, removed) in leftover::clear(dir, remove, protected) {
             let path = sibling(beside, name.as_bytes());
-            if let Err(failed) = &removed
-                && failed.errno != Errno::NOENT
-                && leftover::is_probe(&name)
-            {
-                let errno = failed.errno.raw_os_error();
-                self.stuck(dir, &path, errno);
-                self.summary.skip(&Skip::Left { path, errno });
-                continue;
-            }
             let step = Step {
                 kind: StepKind::Leftover,
                 target: path,

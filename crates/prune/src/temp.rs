@@ -75,15 +75,6 @@ impl Temps {
         self.make(&format!("{original}{}", prune_names::PART), make)
     }
 
-    /// A free name for an empty file that shows where its directory is seen. No name is given
-    /// twice, so that no process has looked for it before and been answered that it does not exist.
-    pub(crate) fn probe(
-        &self,
-        make: impl FnMut(&CStr) -> call::Result<()>,
-    ) -> call::Result<CString> {
-        self.make(prune_names::PROBE, make)
-    }
-
     fn make(
         &self,
         suffix: &str,

@@ -2,8 +2,8 @@
 //! file on the other side it belongs to.
 //!
 //! `.bc-dup.PID.START.N.tmp` is a file that was set aside: perhaps the last name of its content.
-//! `.part` is a copy being written, whose source is still there. `.probe` is an empty file that only
-//! shows where its directory is seen. A move to another file system marks the first two with the file
+//! `.part` is a copy being written, whose source is still there. `.probe` is an empty file by which
+//! earlier versions asked where its directory is seen. A move to another file system marks the first two with the file
 //! on the other side, `.bc-dup.PID.START.N.DEV-INO-BORN.tmp`: the original that was set aside says
 //! which file is its copy, and the copy, as long as it has the temporary name too, which file it was
 //! made of.
@@ -21,8 +21,8 @@ pub(super) const PREFIX: &str = ".bc-dup.";
 pub const NAME: &str = ".tmp";
 /// End of the name of a copy that is being written.
 pub const PART: &str = ".part";
-/// End of the name of a file that shows where its directory is seen.
-pub const PROBE: &str = ".probe";
+/// End of the name of a file that showed where its directory is seen.
+const PROBE: &str = ".probe";
 
 /// Everything but the number and the suffix, for this process.
 pub fn own_prefix() -> String {
@@ -47,7 +47,7 @@ pub enum Suffix {
     Name,
     /// A copy that is being written ([`PART`]).
     Part,
-    /// An empty file ([`PROBE`]).
+    /// An empty file that an earlier version made.
     Probe,
 }
 

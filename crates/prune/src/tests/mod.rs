@@ -237,10 +237,6 @@ pub(super) fn run_groups(
             PruneEvent::WritersUndetected(path, errno) => {
                 format!("{}: no lease: {errno}", bc_fs::Escaped(&path))
             }
-            PruneEvent::ReferenceUndecided(path) => format!("unasked {path:?}"),
-            PruneEvent::ProbeLeftBehind(path, errno) => {
-                format!("{}: stuck: {errno}", bc_fs::Escaped(&path))
-            }
             PruneEvent::Journal(skip) => skip.to_string(),
         });
     });

@@ -121,3 +121,14 @@ fn below_c(tree: &TestTree) -> PruneOptions {
         ..options(Action::Delete)
     }
 }
+
+/// Empty files by which earlier versions asked where a directory is seen.
+#[test]
+fn what_earlier_versions_asked_with_is_swept() {
+    let tree = sample();
+    let (probe, full) = ("b/.bc-dup.1.2.3.probe", "b/.bc-dup.1.2.4.probe");
+    tree.write(probe, b"").write(full, b"not a probe");
+    let (summary, lines) = run(&tree, &options(Action::Hardlink));
+    assert_eq!((summary.leftovers, summary.errors), (1, 0), "{lines:?}");
+    assert!(!tree.join(probe).exists() && tree.join(full).exists());
+}

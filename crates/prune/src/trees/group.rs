@@ -67,9 +67,6 @@ impl Run<'_> {
     pub(super) fn tree_group(&mut self, mut group: TreeGroup, done: &mut DoneDirs) {
         group.copies.retain(|copy| !done.is_gone(copy));
         self.protect_trees(&mut group.copies);
-        if self.find_destination() {
-            self.protect_trees(&mut group.copies);
-        }
         let Some(order) = self.order_trees(&group.copies, done) else {
             return;
         };

@@ -12,7 +12,7 @@ use crate::open_file::{OpenFile, identity_at};
 use crate::relocate;
 use crate::skip::Skip;
 use crate::state::Run;
-use crate::step::{Action, StepKind, StepOutcome};
+use crate::step::{Action, StepOutcome};
 
 impl Run<'_> {
     /// Moves the whole target to `to` by one rename; EXDEV where that is on another file system.
@@ -24,7 +24,7 @@ impl Run<'_> {
         let Action::Move(root) = &self.options.action else {
             return Err(Skip::Changed);
         };
-        self.keep_destination_off(&StepKind::Move(to.to_vec()))?;
+        self.places.check_destination()?;
         let dir = &pair.target.dir;
         let held = hold(dir)?;
         let kept = hold(&pair.kept_file.dir).map_err(Skip::of_kept_file)?;

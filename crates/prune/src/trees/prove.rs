@@ -108,7 +108,7 @@ impl Run<'_> {
         if held.stat.id == kept.stat.id {
             return Err(Skip::Holds("a link of the directory that stays"));
         }
-        self.keep_off(&held)?;
+        self.places.check(&held)?;
         Ok((kept, held, text))
     }
 
@@ -137,7 +137,7 @@ impl Run<'_> {
             }
         };
         let mut ready = ready.map_err(refused)?;
-        self.keep_off(&ready.held)?;
+        self.places.check(&ready.held)?;
         match self.options.mode {
             RunMode::DryRun => self.freed_by(&mut kept_file, &mut ready, &kind, state),
             RunMode::Execute => Ok(0),
