@@ -1,16 +1,17 @@
-//! Decides what is done with a file before it is read: its name may be taken, by a file that an
-//! earlier run of the same copy made or by something else.
+//! EntryFacts for the [decision](crate::plan) about an entry, before it is read: its name may be taken, by
+//! a file that an earlier run of the same copy made or by something else.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Digest, Hasher};
+use bc_edit::made::Thing;
 use bc_edit::metadata::FileMetadata;
 use bc_fs::compare::{PIECE, SideBySide, UnreadSide};
 use bc_fs::known::{Known, is_later};
 use bc_fs::mount::traits_or_unknown;
 use bc_fs::shortage::is_shortage;
-use bc_walk::{Error, ErrorKind, FileKind, FileStat};
+use bc_walk::{Error, ErrorKind, FileKind, FileStat, Identity};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -19,13 +20,15 @@ use crate::event::{Event, Why};
 use crate::existing::Existing;
 use crate::known::NamedRecord;
 use crate::meta;
-use crate::options::OnConflict;
 use crate::place::{Place, is_settled};
+use crate::plan::{
+    Compared, EntryClass, EntryFacts, Fact, NameTaken, NextStep, Occupant, SkippedEntry, next,
+};
 use crate::record::Placed;
 use crate::results::{EntryOutcome, Proof, State, meta_of};
 use crate::stage::{self, Over, refuse_foreign};
-use crate::stamp::{Ends, LINKS, Lasting};
-use crate::tree::parts;
+use crate::stamp::{Ends, Lasting};
+use crate::tree::{RootItem, parts};
 use crate::worker::Worker;
 
 /// Treatment of a file, decided before it is read.
@@ -36,115 +39,197 @@ pub(crate) enum Decision {
     Settled(EntryOutcome),
 }
 
-impl Decision {
-    /// It is copied in the place of what is there, and of nothing else.
-    pub(crate) fn over(mut place: Place, there: &Existing) -> Decision {
-        place.over = Over::Anything;
-        place.chosen = Some(Box::new(there.clone()));
-        Decision::Copy(place)
-    }
-
-    /// Adds to a settled outcome the evidence that the manifest may cite.
-    fn with(self, proof: Proof) -> Decision {
-        match self {
-            Decision::Settled(outcome) => Decision::Settled(EntryOutcome { proof, ..outcome }),
-            copy => copy,
-        }
-    }
+/// An entry to decide about.
+pub(crate) enum EntryWanted<'a> {
+    File,
+    /// Link or node, with the metadata that it would be given.
+    Special(Thing<'a>, &'a FileMetadata),
+    /// Further name of the copy of `first`. `copy`: identity of that copy, if it is there.
+    FurtherName {
+        first: RootItem,
+        copy: Option<Identity>,
+    },
 }
 
 impl Worker<'_> {
     /// Decides about a regular file.
     pub(crate) fn decide(&mut self, place: Place, source: &FileStat) -> Result<Decision, Error> {
-        let job = self.job;
         // A record of it says of which volume it was.
-        let volume = self.volume(place.item, source.id.dev).to_owned();
-        let (root, _) = job.tree.root(place.item);
-        if job.new_roots[root].load(Relaxed) {
+        self.volume(place.item, source.id.dev);
+        let (root, _) = self.job.tree.root(place.item);
+        if self.job.new_roots[root].load(Relaxed) {
             return Ok(Decision::Copy(place));
         }
-        let Some(there) = self.existing(&place)? else {
-            return Ok(Decision::Copy(place));
-        };
-        let now = &there.stat;
-        if now.id == source.id {
-            let path = job.shown(&place.target);
-            let text = "is the source itself";
-            return Err(Error::with_message(path, "copy", text));
-        }
-        let origin = Known {
-            volume: &volume,
-            ..Known::of(source.id, source.stamp)
-        };
-        let before = self.ours(&place, &there, origin)?;
-        let is_foreign = before.is_some_and(|before| before.is_foreign);
-        if let Some(before) = before.filter(|before| !before.is_foreign) {
-            let lacks = before.lacks;
-            let same = match before {
-                NamedRecord { outdated: true, .. } => None,
-                // What it lacks is to be given to it now, or counts as a failure.
-                _ if lacks && job.options.strict => None,
-                NamedRecord {
-                    given: Some(given), ..
-                } if job.given & !given & !LINKS != 0 => None,
-                NamedRecord {
-                    unsettled: true, ..
-                } => self.same_content(&place, now, source)?,
-                NamedRecord { digest, .. } => Some(digest),
+        self.decide_entry(place, &EntryWanted::File, source)
+    }
+
+    /// Decides about an entry: looks up what [`next`] asks for, until it says what is done.
+    pub(crate) fn decide_entry(
+        &mut self,
+        mut place: Place,
+        wanted: &EntryWanted<'_>,
+        source: &FileStat,
+    ) -> Result<Decision, Error> {
+        let job = self.job;
+        let mut facts = EntryFacts::new(match wanted {
+            EntryWanted::File => EntryClass::File,
+            EntryWanted::Special(..) => EntryClass::Special,
+            EntryWanted::FurtherName { .. } => EntryClass::FurtherName,
+        });
+        let mut existing = None;
+        loop {
+            let fact = match (next(&job.order, &facts), &existing) {
+                (NextStep::Need(fact), _) => fact,
+                (NextStep::Make, _) => return Ok(Decision::Copy(place)),
+                (NextStep::MakeOverAny, _) => {
+                    place.over = Over::Anything;
+                    return Ok(Decision::Copy(place));
+                }
+                (NextStep::MakeOver, Some(there)) => {
+                    place.over = Over::This(Box::new(Existing::clone(there)));
+                    return Ok(Decision::Copy(place));
+                }
+                (NextStep::Skip(skipped), Some(there)) => {
+                    return Ok(self.skip(&place, there, skipped, wanted));
+                }
+                (NextStep::Refuse(refusal), _) => return Err(self.refused(&place, refusal)),
+                // Nothing that is not there is replaced or left.
+                (NextStep::MakeOver | NextStep::Skip(_), None) => Fact::There,
             };
-            if let Some(digest) = same {
-                if !before.is_proven {
-                    self.record_state(&place, &there);
-                    // A run may have been killed just after an exchange.
-                    let stage = job.id.stage(&place.dir, &place.target, None);
-                    if refuse_foreign(place.dir.fd.as_fd(), &stage).is_ok() && !job.options.dry_run
-                    {
-                        stage::remove(place.dir.fd.as_fd(), &stage);
-                    }
+            let there = match (fact, &existing) {
+                (Fact::There, _) | (_, None) => {
+                    existing = self.existing(&place)?;
+                    let there = existing.as_ref();
+                    facts.there = Some(there.map(|now| self.look_at(&place, wanted, source, now)));
+                    continue;
                 }
-                if lacks {
-                    job.incomplete.fetch_add(1, Relaxed);
+                (_, Some(there)) => there,
+            };
+            match fact {
+                Fact::There => {}
+                Fact::Record => facts.record = Some(self.ours(&place, there, source)?),
+                Fact::Content { is_torn } => {
+                    facts.content = Some(match wanted {
+                        EntryWanted::Special(thing, _) => {
+                            is_same_thing(&place, there, source, *thing)
+                        }
+                        _ => self.compare(&place, &there.stat, source, is_torn)?,
+                    });
                 }
-                return Ok(self.settle_as(&place, now, State::Before, Why::Done, digest));
+                Fact::Given => {
+                    facts.is_given = Some(match wanted {
+                        EntryWanted::Special(_, meta) => self.has_all_at(&place, meta, &there.stat),
+                        _ => self.is_given_all(&place, &there.stat)?,
+                    });
+                }
+                Fact::Recorded => {
+                    facts.recorded = Some(match wanted {
+                        EntryWanted::Special(_, meta) => {
+                            let is_recorded = self.is_recorded(&place, meta, &there.stat);
+                            is_recorded.then_some((None, Proof::None))
+                        }
+                        _ => self.recorded(&place, &there.stat, source)?,
+                    });
+                }
+                Fact::Newer => facts.is_newer = Some(is_newer(&place, source, &there.stat)),
             }
-            return Ok(Decision::over(place, &there));
         }
-        if let Some(began) = job.went_on.filter(|_| !is_foreign) {
-            // A power cut takes records with it, not always the names that were given after them;
-            // on a full disk names can be given when records cannot be written any more; and some
-            // file systems number their files again at any time.
-            let doubtful = job.known.is_doubtful();
-            let ours =
-                (there.born_ns).is_some_and(|born| born >= began && job.known.can_have_made(born));
-            let is_torn = doubtful && (ours || job.known.has_made(&place.target, now.id.ino));
-            if doubtful || ours || job.known.names(&place.target) {
-                // What the copy cannot be known to have made has to have all that it would be given.
-                let is_known = ours || job.known.names(&place.target);
-                match self.compare(&place, now, source, is_torn)? {
-                    Compared::Same(digest) if is_known || self.is_given_all(&place, now)? => {
-                        return Ok(self.settle_as(&place, now, State::Before, Why::Done, digest));
-                    }
-                    Compared::Less => return Ok(Decision::over(place, &there)),
-                    Compared::Same(_) | Compared::Other => {}
-                }
+    }
+
+    /// Returns what can be said of an existing file without opening it.
+    fn look_at(
+        &self,
+        place: &Place,
+        wanted: &EntryWanted<'_>,
+        source: &FileStat,
+        there: &Existing,
+    ) -> Occupant {
+        let (job, now) = (self.job, &there.stat);
+        let (root, _) = job.tree.root(place.item);
+        let is_since = |began| {
+            let born = there.born_ns;
+            born.is_some_and(|born| born >= began && job.known.can_have_made(born))
+        };
+        Occupant {
+            is_dir: now.kind() == FileKind::Dir,
+            is_source: now.id == source.id,
+            is_first: matches!(wanted, EntryWanted::FurtherName { copy, .. } if *copy == Some(now.id)),
+            is_in_new_root: job.new_roots[root].load(Relaxed),
+            is_of_now: !job.options.preserve.times || now.stamp.mtime_ns == source.stamp.mtime_ns,
+            is_ours: job.went_on.is_some_and(is_since),
+            is_named: job.known.names(&place.target),
+            is_begun: job.known.begun.contains(&place.target),
+            is_made: job.known.has_made(&place.target, now.id.ino),
+        }
+    }
+
+    /// Returns the outcome of an entry whose name is left to what has it.
+    pub(crate) fn skip(
+        &mut self,
+        place: &Place,
+        there: &Existing,
+        skipped: SkippedEntry,
+        wanted: &EntryWanted<'_>,
+    ) -> Decision {
+        let job = self.job;
+        let mut digest = skipped.digest;
+        if let EntryWanted::FurtherName { first, copy } = wanted
+            && *copy == Some(there.stat.id)
+        {
+            digest = job.results.digest(*first);
+        }
+        if skipped.is_by_bytes {
+            self.record_state(place, there);
+            // A run may have been killed just after an exchange.
+            let stage = job.id.stage(&place.dir, &place.target, None);
+            if refuse_foreign(place.dir.fd.as_fd(), &stage).is_ok() && !job.options.dry_run {
+                stage::remove(place.dir.fd.as_fd(), &stage);
             }
         }
-        if let Some((digest, proof)) = self.recorded(&place, now, source)? {
-            let settled = self.settle_as(&place, now, State::Before, Why::Done, digest);
-            return Ok(settled.with(proof));
+        if skipped.lacks {
+            job.incomplete.fetch_add(1, Relaxed);
         }
-        self.by_policy(place, &there, source)
+        let now = &there.stat;
+        job.named.keep(place, now);
+        if now.kind() == FileKind::File {
+            job.progress.bytes.fetch_add(now.stamp.size, Relaxed);
+        }
+        (job.observer)(Event::Skipped(&job.shown(&place.target), skipped.why));
+        Decision::Settled(EntryOutcome {
+            item: place.item,
+            state: match skipped.why {
+                Why::Done => State::Before,
+                _ => State::Skipped,
+            },
+            meta: job.has_manifest().then(|| meta_of(now)),
+            digest,
+            proof: skipped.proof,
+        })
+    }
+
+    fn refused(&self, place: &Place, refusal: NameTaken) -> Error {
+        let shown = self.job.shown(&place.target);
+        match refusal {
+            NameTaken::IsSource => Error::with_message(shown, "copy", "is the source itself"),
+            NameTaken::IsDir => Error::new(shown, "create", Errno::ISDIR),
+            NameTaken::Exists => Error::new(shown, "create", Errno::EXIST),
+        }
     }
 
     /// Returns the record of the file that has the name of a place, if that file is proven to be
     /// the recorded one: by its state, or else by its bytes.
-    pub(crate) fn ours(
+    fn ours(
         &mut self,
         place: &Place,
         there: &Existing,
-        source: Known<'_>,
+        source: &FileStat,
     ) -> Result<Option<NamedRecord>, Error> {
         let job = self.job;
+        let volume = self.volume(place.item, source.id.dev).to_owned();
+        let source = Known {
+            volume: &volume,
+            ..Known::of(source.id, source.stamp)
+        };
         let states_prove = job.states_prove(&place.dir, there);
         let records = job.known.file(&place.target, source, there, states_prove);
         for before in records {
@@ -200,7 +285,7 @@ impl Worker<'_> {
         let Some((row, digest)) = job.recorded().of(place.item) else {
             return Ok(None);
         };
-        if !row.fits(now) || job.options.on_conflict != OnConflict::Fail {
+        if !row.fits(now) {
             return Ok(None);
         }
         let copy = meta_of(now);
@@ -230,24 +315,24 @@ impl Worker<'_> {
         let has_all = self.has_all(&wanted, there.as_fd(), now);
         drop((open, there));
         let same = match has_all {
-            true => self.same_content(place, now, source)?,
-            false => None,
+            true => self.compare(place, now, source, false)?,
+            false => Compared::Other,
         };
-        Ok(same.map(|digest| {
-            let ends = digest.map(|digest| Ends {
-                source,
-                copy: &copy,
-                digest,
-            });
-            // That it can be proven is known only where a stamp can be had.
-            let is_proven = settled
-                && is_here
-                && is_as_walked
-                && ends
-                    .is_some_and(|ends| self.stamp(place.item, &ends, Lasting::Mounted).is_some());
-            let proof = if is_proven { Proof::New } else { Proof::None };
-            (digest, proof)
-        }))
+        let Compared::Same(digest) = same else {
+            return Ok(None);
+        };
+        let ends = digest.map(|digest| Ends {
+            source,
+            copy: &copy,
+            digest,
+        });
+        // That it can be proven is known only where a stamp can be had.
+        let is_proven = settled
+            && is_here
+            && is_as_walked
+            && ends.is_some_and(|ends| self.stamp(place.item, &ends, Lasting::Mounted).is_some());
+        let proof = if is_proven { Proof::New } else { Proof::None };
+        Ok(Some((digest, proof)))
     }
 
     /// Opens the file that has the name of a place, if it is a regular file that this user may read.
@@ -284,42 +369,6 @@ impl Worker<'_> {
             && (!preserve.xattrs || found().is_ok_and(|found| meta::has_xattrs(wanted, &found)))
     }
 
-    fn by_policy(
-        &mut self,
-        mut place: Place,
-        there: &Existing,
-        source: &FileStat,
-    ) -> Result<Decision, Error> {
-        let (job, now) = (self.job, &there.stat);
-        if now.kind() == FileKind::Dir {
-            return Err(Error::new(job.shown(&place.target), "create", Errno::ISDIR));
-        }
-        let leave = |worker: &Self, why, digest| {
-            Ok(worker.settle_as(&place, now, State::Skipped, why, digest))
-        };
-        match job.options.on_conflict {
-            OnConflict::Fail => {
-                return Err(Error::new(job.shown(&place.target), "create", Errno::EXIST));
-            }
-            OnConflict::Skip => return leave(self, Why::Exists, None),
-            OnConflict::Update if !is_newer(&place, source, now) => {
-                return leave(self, Why::NotNewer, None);
-            }
-            OnConflict::Verify => {
-                if let Some(digest) = self.same_content(&place, now, source)? {
-                    return leave(self, Why::Same, digest);
-                }
-            }
-            OnConflict::Update => {}
-            // Whatever is there.
-            OnConflict::Replace => {
-                place.over = Over::Anything;
-                return Ok(Decision::Copy(place));
-            }
-        }
-        Ok(Decision::over(place, there))
-    }
-
     /// Returns the existing file with the name of a place and its birth time; `None` if there is
     /// none.
     pub(crate) fn existing(&self, place: &Place) -> Result<Option<Existing>, Error> {
@@ -338,43 +387,6 @@ impl Worker<'_> {
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(Error::new(self.job.shown(&place.target), "stat", errno)),
         }
-    }
-
-    pub(crate) fn settle_as(
-        &self,
-        place: &Place,
-        now: &FileStat,
-        state: State,
-        why: Why,
-        digest: Option<Digest>,
-    ) -> Decision {
-        let shown = self.job.shown(&place.target);
-        self.job.named.keep(place, now);
-        if now.kind() == FileKind::File {
-            self.job.progress.bytes.fetch_add(now.stamp.size, Relaxed);
-        }
-        (self.job.observer)(Event::Skipped(&shown, why));
-        Decision::Settled(EntryOutcome {
-            item: place.item,
-            state,
-            meta: self.job.has_manifest().then(|| meta_of(now)),
-            digest,
-            proof: Proof::None,
-        })
-    }
-
-    /// Returns the digest of the existing file, if one is wanted, where it has the bytes of the
-    /// source; `None` where it has others.
-    fn same_content(
-        &mut self,
-        place: &Place,
-        now: &FileStat,
-        source: &FileStat,
-    ) -> Result<Option<Option<Digest>>, Error> {
-        Ok(match self.compare(place, now, source, false)? {
-            Compared::Same(digest) => Some(digest),
-            Compared::Less | Compared::Other => None,
-        })
     }
 
     /// Compares the existing file with the source. `is_torn`: true if a power cut may have left it
@@ -441,13 +453,20 @@ impl Worker<'_> {
     }
 }
 
-/// Outcome of comparing an existing file with a source.
-enum Compared {
-    /// It has the bytes of the source; with their digest, if one is wanted.
-    Same(Option<Digest>),
-    /// It has nothing that the source lacks: some of its bytes, and zeros.
-    Less,
-    Other,
+/// Compares an existing entry with a link or node that would be made.
+fn is_same_thing(place: &Place, there: &Existing, source: &FileStat, thing: Thing<'_>) -> Compared {
+    let same = there.stat.kind() == source.kind()
+        && match thing {
+            Thing::Link(target) => {
+                let read = rustix::fs::readlinkat(&place.dir.fd, place.name(), Vec::new());
+                read.is_ok_and(|read| read.as_bytes() == target)
+            }
+            Thing::Node(..) => there.stat.rdev == source.rdev,
+        };
+    match same {
+        true => Compared::Same(None),
+        false => Compared::Other,
+    }
 }
 
 fn cancelled(path: &[u8]) -> Error {

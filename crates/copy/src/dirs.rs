@@ -14,6 +14,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::event::Event;
 use crate::meta;
+use crate::plan::makes_dir;
 use crate::record::{self, RootRecord};
 use crate::results::{EntryOutcome, Proof, State, meta_of};
 use crate::small::incomplete;
@@ -146,18 +147,9 @@ impl Worker<'_> {
         let there = rustix::fs::statat(&dir.fd, name, AtFlags::SYMLINK_NOFOLLOW);
         let there = there.map_err(|errno| Error::new(job.shown(target), "stat", errno))?;
         let there = FileStat::from(&there);
-        if there.kind() != FileKind::Dir {
-            let what = match there.kind() {
-                FileKind::Symlink => "is a symbolic link there, which is not followed",
-                _ => "is no directory there",
-            };
-            return Err(Error::with_message(job.shown(target), "mkdir", what));
-        }
         let (root, _) = job.tree.root(item);
-        if job.new_roots[root].load(Relaxed) {
-            let what = "is there already: another name of the source is the same here";
-            return Err(Error::with_message(job.shown(target), "mkdir", what));
-        }
+        makes_dir(Some(there.kind()), job.new_roots[root].load(Relaxed))
+            .map_err(|what| Error::with_message(job.shown(target), "mkdir", what))?;
         // An interrupted run had filled it and given it its final mode.
         let own = there.uid == rustix::process::geteuid().as_raw();
         if job.went_on.is_some() && own && there.mode & 0o700 != 0o700 {

@@ -9,6 +9,7 @@ use crate::decide::Decision;
 use crate::event::Event;
 use crate::job::Job;
 use crate::links::HardLinks;
+use crate::plan::makes_dir;
 use crate::results::{EntryOutcome, Proof, State};
 use crate::stage::Over;
 use crate::tree::RootItem;
@@ -29,7 +30,7 @@ pub(crate) fn run(job: &Job<'_>) {
         }
         job.tree.write_target(item, &mut target);
         match one(&mut worker, item, &target, &links) {
-            Ok(Some(over)) => job.would_be(item, &target, over),
+            Ok(Some(over)) => job.would_be(item, &target, &over),
             Ok(None) => {}
             Err(error) => worker.failed(item, &error),
         }
@@ -38,12 +39,11 @@ pub(crate) fn run(job: &Job<'_>) {
 
 impl Job<'_> {
     /// Reports what would become of an entry.
-    pub(crate) fn would_be(&self, item: RootItem, target: &[u8], over: Over) {
+    pub(crate) fn would_be(&self, item: RootItem, target: &[u8], over: &Over) {
         let shown = self.shown(target);
-        (self.observer)(match over {
-            Over::Nothing if self.tree.kind(item) == FileKind::Dir => Event::Made(&shown),
-            Over::Nothing => Event::Copied(&shown),
-            Over::Anything => Event::Replaced(&shown),
+        (self.observer)(match self.tree.kind(item) {
+            FileKind::Dir => Event::Made(&shown),
+            _ => over.event(&shown),
         });
         self.done(vec![done(item)]);
     }
@@ -82,22 +82,13 @@ fn one(
             return Ok(None);
         }
         let there = rustix::fs::statat(&place.dir.fd, place.name(), AtFlags::SYMLINK_NOFOLLOW);
-        return match there.map(|there| FileStat::from(&there).kind()) {
-            Ok(FileKind::Dir) => {
-                job.done(vec![done(item)]);
-                Ok(None)
-            }
-            Ok(FileKind::Symlink) => {
-                let text = "is a symbolic link there, which is not followed";
-                Err(Error::with_message(job.shown(target), "mkdir", text))
-            }
-            Ok(_) => Err(Error::with_message(
-                job.shown(target),
-                "mkdir",
-                "is no directory there",
-            )),
-            Err(_) => Ok(Some(Over::Nothing)),
-        };
+        let there = there.map(|there| FileStat::from(&there).kind()).ok();
+        let is_made = makes_dir(there, false)
+            .map_err(|what| Error::with_message(job.shown(target), "mkdir", what))?;
+        if !is_made {
+            job.done(vec![done(item)]);
+        }
+        return Ok(is_made.then_some(Over::Nothing));
     }
     let first = links.first_of(item);
     if let Some((first, state)) = first.map(|first| (first, job.results.state(first)))

@@ -25,6 +25,7 @@ use crate::meta::{Giving, LostMeta};
 use crate::named::NamedEntries;
 use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
 use crate::place::is_settled_at;
+use crate::plan::CopyOrder;
 use crate::record::RootRecord;
 use crate::recorded::TreeRecords;
 use crate::relay::Relay;
@@ -68,6 +69,7 @@ impl Begun {
 /// One copy.
 pub(crate) struct Job<'a> {
     pub(crate) options: &'a CopyOptions,
+    pub(crate) order: CopyOrder,
     pub(crate) tree: SourceTree,
     pub(crate) top: Top,
     /// Path of the manifest, below the top.
@@ -204,8 +206,18 @@ impl<'a> Job<'a> {
         let new_roots = tree.roots.iter().map(|_| AtomicBool::new(false)).collect();
         let session = Some(MountSession::of(&top.fd)).filter(MountSession::is_known);
         let top_traits = traits_or_unknown(&top.fd, top.id.dev);
+        let given = given(options.preserve);
+        let order = CopyOrder {
+            on_conflict: options.on_conflict,
+            strict: options.strict,
+            given,
+            goes_on: went_on.is_some(),
+            is_anew: known.is_anew(),
+            is_doubtful: known.is_doubtful(),
+        };
         Job {
             options,
+            order,
             tree,
             top,
             manifest_target,
@@ -216,7 +228,7 @@ impl<'a> Job<'a> {
             recorded: OnceLock::new(),
             was_done: AtomicBool::new(false),
             began,
-            given: given(options.preserve),
+            given,
             session,
             unnamed: AtomicBool::new(false),
             top_traits,

@@ -22,8 +22,8 @@
 //! resume; each of the `sources` is walked; `dirs` makes directories; workers copy small files in
 //! batches (`small`) and larger ones one by one (`single`); huge ones are copied by all of them
 //! block by block (`huge`). Each of several `destinations` has a job, and each job a worker in
-//! every thread; a file is read once, for all destinations that take it (`receiver`). `decide`
-//! decides about a name that is taken; `queue` gives names to complete files; `special` makes
+//! every thread; a file is read once, for all destinations that take it (`receiver`). `plan` decides
+//! about a name that is taken, by the facts that `decide` looks up; `queue` gives names to complete files; `special` makes
 //! everything but regular files, `links` further names; directories get their times last; `finish`
 //! counts, and `manifest` records what was done.
 //!
@@ -72,6 +72,7 @@ mod named;
 mod options;
 mod orphans;
 mod place;
+mod plan;
 mod prefix;
 mod proving;
 mod publish;

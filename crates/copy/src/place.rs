@@ -8,7 +8,6 @@ use bc_walk::{FileStat, Stamp};
 use rustix::fs::Stat;
 
 use crate::beneath::DestDir;
-use crate::existing::Existing;
 use crate::stage::Over;
 use crate::tree::{RootItem, parts};
 
@@ -29,8 +28,6 @@ pub(crate) struct Place {
     pub(crate) target: Vec<u8>,
     pub(crate) dir: Rc<DestDir>,
     pub(crate) over: Over,
-    /// The file that is taken over, where that was decided of it: in another state it is not.
-    pub(crate) chosen: Option<Box<Existing>>,
     /// Whether a later write to the source would give it another time.
     pub(crate) settled: bool,
     /// True if its copy was given all metadata of its source.

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::os::fd::AsFd;
 
-use bc_edit::swap;
+use bc_edit::{entry, swap};
 use bc_fs::Escaped;
 use bc_walk::{Error, Identity};
 use rustix::io::Errno;
@@ -36,9 +36,16 @@ impl Job<'_> {
         let (dir, name) = (place.dir.fd.as_fd(), place.name());
         let refused = |op, errno| self.refused(&place.target, op, errno);
         let give = || {
-            let Some(chosen) = &place.chosen else {
-                let given = stage::publish(dir, stage, name, place.over);
-                return given.map_err(|errno| refused("rename", errno));
+            let chosen = match &place.over {
+                Over::Nothing => {
+                    let given = entry::rename_new(dir, stage, dir, name);
+                    return given.map_err(|failed| refused("rename", failed.errno));
+                }
+                Over::Anything => {
+                    let given = entry::rename(dir, stage, name);
+                    return given.map_err(|failed| refused("rename", failed.errno));
+                }
+                Over::This(chosen) => chosen,
             };
             let is_known = self.states_prove(&place.dir, chosen);
             let is_chosen = |now: &Existing, look| is_same(chosen, now, look, is_known);

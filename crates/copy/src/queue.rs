@@ -15,7 +15,7 @@ use crate::options::Durability;
 use crate::place::Place;
 use crate::record::{self, Placed};
 use crate::results::{EntryOutcome, Proof, State, meta_of};
-use crate::stage::{self, Over, Stage};
+use crate::stage::{self, Stage};
 use crate::unnamed;
 
 /// Files that wait for their names with [`Durability::Batch`], and bytes of them: a killed run's
@@ -224,10 +224,7 @@ fn publish(
         synced.map_err(|errno| job.refused(target, "fsync directory", errno))?;
     }
     let shown = job.shown(target);
-    (job.observer)(match over {
-        Over::Nothing => Event::Copied(&shown),
-        Over::Anything => Event::Replaced(&shown),
-    });
+    (job.observer)(over.event(&shown));
     let now = match job.has_manifest() {
         true => Some(
             job.look(dir, name)

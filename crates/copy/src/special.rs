@@ -8,19 +8,18 @@ use bc_edit::entry;
 use bc_edit::made::{self, Thing};
 use bc_edit::metadata::{FileMetadata, Subject};
 use bc_fs::dirfd::own_path;
-use bc_fs::known::{Known, file_clock};
+use bc_fs::known::file_clock;
 use bc_walk::{Error, ErrorKind, FileKind, FileStat, Identity};
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
-use crate::decide::{Decision, is_newer};
-use crate::event::{Event, Why};
+use crate::decide::{Decision, EntryWanted};
 use crate::meta::{self, LostMeta};
-use crate::options::OnConflict;
 use crate::place::Place;
+use crate::plan::SkippedEntry;
 use crate::results::State;
 use crate::small::incomplete;
-use crate::stage::{self, NoStage, Over, refuse_foreign};
+use crate::stage::{self, NoStage, refuse_foreign};
 use crate::tree::{RootItem, SourceContent};
 use crate::worker::Worker;
 
@@ -58,7 +57,7 @@ impl Worker<'_> {
     /// Makes one of them, or, in a dry run, reports that it would.
     pub(crate) fn try_special(&mut self, item: RootItem) -> Result<(), Error> {
         let job = self.job;
-        let mut place = self.place(item)?;
+        let place = self.place(item)?;
         let path = || job.tree.source_path(item);
         let (stat, thing, wanted) = {
             let opened;
@@ -110,19 +109,16 @@ impl Worker<'_> {
             (stat, thing, wanted)
         };
         let lost = std::mem::take(&mut self.lost);
-        place.over = match self.decide_special(&place, &stat, thing.thing(), &wanted)? {
-            Ok(over) => over,
-            Err(Decision::Settled(outcome)) => {
+        let subject = EntryWanted::Special(thing.thing(), &wanted);
+        let place = match self.decide_entry(place, &subject, &stat)? {
+            Decision::Copy(place) => place,
+            Decision::Settled(outcome) => {
                 job.done(vec![outcome]);
                 return Ok(());
             }
-            Err(Decision::Copy(chosen)) => {
-                place = chosen;
-                place.over
-            }
         };
         if job.options.dry_run {
-            job.would_be(item, &place.target, place.over);
+            job.would_be(item, &place.target, &place.over);
             return Ok(());
         }
         self.lost = lost;
@@ -164,10 +160,7 @@ impl Worker<'_> {
     fn reported(&self, place: &Place, digest: Option<Digest>) -> Result<(), Error> {
         let job = self.job;
         let shown = job.shown(&place.target);
-        (job.observer)(match place.over {
-            Over::Nothing => Event::Copied(&shown),
-            Over::Anything => Event::Replaced(&shown),
-        });
+        (job.observer)(place.over.event(&shown));
         let outcome = job.outcome(place.item, State::Copied, &place.dir, place.name(), digest);
         job.done(vec![
             outcome.map_err(|errno| Error::new(shown, "stat", errno))?,
@@ -175,78 +168,26 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Like [`decide`](Worker::decide), for an entry that has no content to compare.
-    fn decide_special(
-        &mut self,
-        place: &Place,
-        source: &FileStat,
-        thing: Thing<'_>,
-        wanted: &FileMetadata,
-    ) -> Result<Result<Over, Decision>, Error> {
-        let job = self.job;
-        let Some(there) = self.existing(place)? else {
-            return Ok(Ok(Over::Nothing));
-        };
-        let now = there.stat.clone();
-        if now.id == source.id {
-            let text = "is the source itself";
-            return Err(Error::with_message(job.shown(&place.target), "copy", text));
-        }
-        let same = now.kind() == source.kind()
-            && match thing {
-                Thing::Link(target) => {
-                    let read = rustix::fs::readlinkat(&place.dir.fd, place.name(), Vec::new());
-                    read.is_ok_and(|read| read.as_bytes() == target)
-                }
-                Thing::Node(..) => now.rdev == source.rdev,
-            };
-        let goes_on = job.went_on.is_some() && !job.known.is_anew();
-        let is_of_now = !job.options.preserve.times || now.stamp.mtime_ns == source.stamp.mtime_ns;
-        // A run tells what it begins before it makes it, but a power cut may take that with it.
-        let is_begun = goes_on && job.known.begun.contains(&place.target);
-        if same && (is_begun || goes_on && job.known.is_doubtful()) {
-            if is_of_now && self.has_all_at(place, wanted, &now) {
-                let (state, why) = (State::Before, Why::Done);
-                return Ok(Err(self.settle_as(place, &now, state, why, None)));
-            }
-            if is_begun {
-                // That of an earlier run, which lacked something, or whose source was made anew since.
-                return Ok(Err(Decision::over(place.clone(), &there)));
-            }
-        }
-        let fails = job.options.on_conflict == OnConflict::Fail;
-        if same && is_of_now && fails && self.is_recorded(place, wanted, &now) {
-            let (state, why) = (State::Before, Why::Done);
-            return Ok(Err(self.settle_as(place, &now, state, why, None)));
-        }
-        if now.kind() == FileKind::Dir {
-            return Err(Error::new(job.shown(&place.target), "create", Errno::ISDIR));
-        }
-        let why = match job.options.on_conflict {
-            OnConflict::Fail => {
-                return Err(Error::new(job.shown(&place.target), "create", Errno::EXIST));
-            }
-            OnConflict::Skip => Why::Exists,
-            OnConflict::Update if !is_newer(place, source, &now) => Why::NotNewer,
-            OnConflict::Verify if same => Why::Same,
-            OnConflict::Replace => return Ok(Ok(Over::Anything)),
-            OnConflict::Update | OnConflict::Verify => {
-                return Ok(Err(Decision::over(place.clone(), &there)));
-            }
-        };
-        Ok(Err(self.settle_as(place, &now, State::Skipped, why, None)))
-    }
-
     /// True if the existing entry is the one that an earlier copy has made, with the metadata that
     /// it would be given now. There is no content that could be another one.
-    fn is_recorded(&mut self, place: &Place, wanted: &FileMetadata, now: &FileStat) -> bool {
+    pub(crate) fn is_recorded(
+        &mut self,
+        place: &Place,
+        wanted: &FileMetadata,
+        now: &FileStat,
+    ) -> bool {
         let recorded = self.job.recorded().of(place.item);
         recorded.is_some_and(|(row, _)| row.fits(now)) && self.has_all_at(place, wanted, now)
     }
 
     /// Whether what is there has the owner, the permission bits and the attributes that it would be
     /// given now.
-    fn has_all_at(&mut self, place: &Place, wanted: &FileMetadata, now: &FileStat) -> bool {
+    pub(crate) fn has_all_at(
+        &mut self,
+        place: &Place,
+        wanted: &FileMetadata,
+        now: &FileStat,
+    ) -> bool {
         let preserve = self.job.options.preserve;
         // A link has no permission bits of its own, and they are the same everywhere.
         if !meta::is_given_as_far(wanted, now, preserve) {
@@ -265,8 +206,8 @@ impl Worker<'_> {
         let Some(found) = self.there(&origin)? else {
             return Ok(false);
         };
-        let id = FileStat::from(&found).id;
-        let place = match self.decide_link(place, first, Some(id))? {
+        let copy = Some(FileStat::from(&found).id);
+        let place = match self.decide_link(place, first, copy)? {
             Some(Decision::Settled(outcome)) => {
                 job.done(vec![outcome]);
                 return Ok(true);
@@ -283,39 +224,27 @@ impl Worker<'_> {
         Ok(true)
     }
 
-    /// Like [`decide`](Worker::decide), for a further name of the copy of `first`. `id`: identity
+    /// Like [`decide`](Worker::decide), for a further name of the copy of `first`. `copy`: identity
     /// of that copy, if it is there. Returns `None` where the name is to be copied by itself.
     pub(crate) fn decide_link(
         &mut self,
         place: Place,
         first: RootItem,
-        id: Option<Identity>,
+        copy: Option<Identity>,
     ) -> Result<Option<Decision>, Error> {
-        let job = self.job;
-        let Some(there) = self.existing(&place)? else {
-            return Ok(Some(Decision::Copy(place)));
+        let wanted = EntryWanted::FurtherName { first, copy };
+        let entry = self.job.tree.entry(place.item);
+        let walked = entry.and_then(|(list, id)| list.stat(id));
+        let Some(walked) = walked.filter(|walked| walked.kind() == FileKind::File) else {
+            return Ok(match self.existing(&place)? {
+                None => Some(Decision::Copy(place)),
+                Some(there) if copy == Some(there.stat.id) => {
+                    Some(self.skip(&place, &there, SkippedEntry::done(None), &wanted))
+                }
+                Some(_) => None,
+            });
         };
-        let now = &there.stat;
-        if Some(now.id) == id {
-            let digest = job.results.digest(first);
-            let settled = self.settle_as(&place, now, State::Before, Why::Done, digest);
-            return Ok(Some(settled));
-        }
-        let entry = job.tree.entry(place.item);
-        let Some(walked) = entry.and_then(|(list, id)| list.stat(id)) else {
-            return Ok(None);
-        };
-        let volume = self.volume(place.item, walked.id.dev).to_owned();
-        let origin = Known {
-            volume: &volume,
-            ..Known::of(walked.id, walked.stamp)
-        };
-        let before = self.ours(&place, &there, origin)?;
-        if before.is_some_and(|before| !before.is_foreign) {
-            // A copy of its own, of a run that had nothing to link it to.
-            return Ok(Some(Decision::over(place, &there)));
-        }
-        self.decide(place, &walked).map(Some)
+        self.decide_entry(place, &wanted, &walked).map(Some)
     }
 
     /// True if a copy could be given the name of a stage too.

@@ -19,6 +19,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::DestDir;
+use crate::event::Event;
 use crate::existing::Existing;
 
 /// True if that is the name of a stage: a name in a journal is checked before it is used as one.
@@ -232,27 +233,25 @@ pub(crate) fn remove(dir: BorrowedFd<'_>, name: &str) {
     let _ = entry::unlink(dir, name);
 }
 
-/// Treatment of a name that is taken.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// File that a name is taken from.
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Over {
-    /// It is kept: `EXIST` then.
+    /// None: a name that is taken is kept.
     Nothing,
-    /// It is replaced, unless it is a directory's.
+    /// Any but a directory.
     Anything,
+    /// This one alone, in this state.
+    This(Box<Existing>),
 }
 
-/// Gives a stage its name.
-pub(crate) fn publish(
-    dir: BorrowedFd<'_>,
-    stage: &str,
-    name: &[u8],
-    over: Over,
-) -> Result<(), Errno> {
-    let published = match over {
-        Over::Anything => entry::rename(dir, stage, name),
-        Over::Nothing => entry::rename_new(dir, stage, dir, name),
-    };
-    Ok(published?)
+impl Over {
+    /// Returns the report of an entry that has its name.
+    pub(crate) fn event<'a>(&self, shown: &'a [u8]) -> Event<'a> {
+        match self {
+            Over::Nothing => Event::Copied(shown),
+            Over::Anything | Over::This(_) => Event::Replaced(shown),
+        }
+    }
 }
 
 /// When a file is looked at that is to lose its name.
@@ -288,7 +287,8 @@ pub(crate) fn replace(
         Ok(_) => return Ok(Replaced::Changed),
         // It is gone, so nothing is replaced, unless another one comes.
         Err(Errno::NOENT) => {
-            return publish(dir, stage, name, Over::Nothing).map(|()| Replaced::Done);
+            entry::rename_new(dir, stage, dir, name)?;
+            return Ok(Replaced::Done);
         }
         Err(errno) => return Err(errno),
     };
@@ -419,19 +419,6 @@ mod tests {
             StageContent::Something
         );
         assert_eq!(open(StageUse::Fresh).unwrap().before, StageContent::New);
-    }
-
-    #[test]
-    fn a_name_that_is_taken_is_kept_unless_asked() {
-        let (dir, dest) = ground();
-        std::fs::write(dir.path().join("name"), "old").unwrap();
-        std::fs::write(dir.path().join("stage"), "new").unwrap();
-        let fd = dest.fd.as_fd();
-        let over = publish(fd, "stage", b"name", Over::Nothing);
-        assert_eq!(over, Err(Errno::EXIST));
-        assert_eq!(std::fs::read(dir.path().join("name")).unwrap(), b"old");
-        publish(fd, "stage", b"name", Over::Anything).unwrap();
-        assert_eq!(std::fs::read(dir.path().join("name")).unwrap(), b"new");
     }
 
     /// A file that is changed after it was looked at, be it in place or by another one of its name.

@@ -240,7 +240,6 @@ impl<'a> Worker<'a> {
             target,
             dir,
             over: Over::Nothing,
-            chosen: None,
             settled: false,
             is_whole: true,
         })

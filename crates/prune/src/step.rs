@@ -2,10 +2,8 @@
 //! because both build them here.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fmt;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 
 use bc_fs::{Escaped, PathError};
 

@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::meta::fstat;
-use crate::stage::{self, Over};
+use crate::stage;
 
 /// Bytes of the longest name that file systems have.
 const NAME_MAX: usize = 255;
@@ -114,10 +114,10 @@ struct Second {
 
 /// Gives a stage a name that is free; if it is not, the stage is removed.
 pub(super) fn put_new(dir: BorrowedFd<'_>, from: &str, name: &[u8]) -> Result<(), NotPut> {
-    let put = stage::publish(dir, from, name, Over::Nothing);
-    put.map_err(|errno| {
+    let put = entry::rename_new(dir, from, dir, name);
+    put.map_err(|failed| {
         stage::remove(dir, from);
-        match errno {
+        match failed.errno {
             Errno::EXIST => NotPut::Changed,
             errno => NotPut::System("rename", errno),
         }
@@ -238,7 +238,7 @@ fn settle(
         return Ok(None);
     }
     for second in seconds(name, present.digest) {
-        match stage::publish(dir, from, &second, Over::Nothing) {
+        match entry::rename_new(dir, from, dir, &second[..]).map_err(Errno::from) {
             Ok(()) => return Ok(Some(second)),
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(NotPut::System("rename", errno)),
