@@ -86,7 +86,7 @@ impl Dirs {
 
     /// Opens a directory to put something into, and makes it if it is missing.
     pub(super) fn open(&self, restore: &Restore<'_>, path: &[u8]) -> Result<DestDir, NotOpened> {
-        let top = restore.top.fd.as_fd();
+        let top = restore.plan.top.fd.as_fd();
         let mut state = self.lock();
         let dir = match DestDir::open(top, path) {
             Err(Errno::NOENT) => {
@@ -106,7 +106,7 @@ impl Dirs {
     }
 
     fn refuse_other_mounts(&self, restore: &Restore<'_>) -> Result<(), NotOpened> {
-        match restore.top.is_mounted_otherwise() {
+        match restore.plan.top.is_mounted_otherwise() {
             true => Err(NotOpened::MountedOtherwise),
             false => Ok(()),
         }
@@ -114,14 +114,14 @@ impl Dirs {
 
     fn make(&self, restore: &Restore<'_>, state: &mut State, path: &[u8]) -> Result<(), Errno> {
         let (parent, name) = parts(path);
-        let parent_dir = DestDir::open(restore.top.fd.as_fd(), parent)?;
+        let parent_dir = DestDir::open(restore.plan.top.fd.as_fd(), parent)?;
         match look(parent_dir.fd.as_fd(), name) {
             Err(Errno::NOENT) => {}
             found => return found.map(drop),
         }
         self.note(state, parent, &parent_dir)?;
         let recorded = self.record(path).and_then(|entry| entry.meta);
-        let bits = recorded.filter(|_| restore.trusts);
+        let bits = recorded.filter(|_| restore.plan.trusts);
         let mode = parent_dir.mode_of_new_dir(bits.map_or(0, |meta| meta.mode));
         let since = file_clock();
         match entry::make_dir(&parent_dir.fd, name, mode).map_err(Errno::from) {
@@ -180,7 +180,8 @@ impl Dirs {
             };
             let failed = |op| move |errno| Error::new(restore.shown(path), op, errno);
             let put_back = || {
-                let dir = DestDir::open(restore.top.fd.as_fd(), path).map_err(failed("open"))?;
+                let dir =
+                    DestDir::open(restore.plan.top.fd.as_fd(), path).map_err(failed("open"))?;
                 if dir.id != *id {
                     return Err(replaced(restore.shown(path)));
                 }
@@ -201,7 +202,7 @@ impl Dirs {
     ) -> Result<(), Error> {
         let failed = |errno| Error::new(restore.shown(path), "open", errno);
         let (parent, name) = parts(path);
-        let parent = DestDir::open(restore.top.fd.as_fd(), parent).map_err(failed)?;
+        let parent = DestDir::open(restore.plan.top.fd.as_fd(), parent).map_err(failed)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = || rustix::fs::openat(&parent.fd, name, flags, Mode::empty());
         let dir = retry_on_intr(open).map_err(failed)?;
@@ -220,7 +221,7 @@ impl Dirs {
 
 /// The directory that is to hold a path or, where that is missing, the one above it.
 fn nearest(restore: &Restore<'_>, path: &[u8]) -> Result<DestDir, Errno> {
-    let top = restore.top.fd.as_fd();
+    let top = restore.plan.top.fd.as_fd();
     let ways: Vec<&[u8]> = std::iter::once(&b""[..]).chain(above(path)).collect();
     for way in ways.into_iter().rev() {
         match DestDir::open(top, way) {

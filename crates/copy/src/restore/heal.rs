@@ -45,7 +45,7 @@ impl Healer<'_, '_> {
             .iter()
             .filter(|need| !restore.is_settled(**need) && !restore.is_left(**need))
         {
-            match self.look(&restore.needs[need]) {
+            match self.look(&restore.plan.needs[need]) {
                 Ok(present) => names.push(UnrepairedName { need, present }),
                 Err(error) => restore.failed(need, &error),
             }
@@ -59,7 +59,7 @@ impl Healer<'_, '_> {
         let shown = || restore.shown(&need.path);
         let said = |text: &'static str| Err(Error::with_message(shown(), "restore", text));
         let (dir, name) = parts(&need.path);
-        let dir = dirfd::open_below(restore.top.fd.as_fd(), dir).map_err(Errno::from);
+        let dir = dirfd::open_below(restore.plan.top.fd.as_fd(), dir).map_err(Errno::from);
         match (dir.and_then(|dir| put::look(dir.as_fd(), name)), need.loss) {
             (Err(Errno::NOENT), Loss::Removed) => Ok(None),
             (Ok(_), Loss::Removed) => said("is there again: left as it is"),
@@ -80,7 +80,7 @@ impl Healer<'_, '_> {
 
     /// True if the existing file has the content that verify found there.
     fn holds(&mut self, need: &Need) -> bool {
-        let top = self.restore.top.fd.as_fd();
+        let top = self.restore.plan.top.fd.as_fd();
         let opened = open_regular(top, &need.path, Vec::new()).ok().flatten();
         let found = opened.and_then(|there| self.digest_of(&there));
         found.is_some() && found == need.seen.digest
@@ -88,8 +88,13 @@ impl Healer<'_, '_> {
 
     fn digest_of(&mut self, candidate: &Candidate) -> Option<Digest> {
         let restore = self.restore;
-        let go_on = || !restore.cancel.is_cancelled();
-        let found = digest_of(&candidate.file, restore.algorithm, &mut self.buffer, &go_on);
+        let go_on = || !restore.means.cancel.is_cancelled();
+        let found = digest_of(
+            &candidate.file,
+            restore.plan.algorithm,
+            &mut self.buffer,
+            &go_on,
+        );
         found.unwrap_or_else(|errno| {
             restore.unreadable(&Error::new(&candidate.shown[..], "read", errno));
             None
@@ -99,12 +104,12 @@ impl Healer<'_, '_> {
     fn nearby(&mut self, mut names: Vec<UnrepairedName>, need: &Need, wanted: Digest) {
         let restore = self.restore;
         let reach = Reach::of(wanted);
-        if reach == Reach::Anywhere && restore.trusts {
+        if reach == Reach::Anywhere && restore.plan.trusts {
             for path in restore.siblings(need) {
                 names = self.join(names, path, wanted);
             }
         }
-        if need.entry.size() == Some(0) && wanted == hash(restore.algorithm, b"") {
+        if need.entry.size() == Some(0) && wanted == hash(restore.plan.algorithm, b"") {
             names = self.copy(names, None);
         }
         let mut paths: Vec<&[u8]> = Vec::new();
@@ -117,7 +122,7 @@ impl Healer<'_, '_> {
             }
         }
         paths.dedup();
-        for from in &restore.from {
+        for from in &restore.plan.from {
             for path in &paths {
                 if names.is_empty() {
                     return;
@@ -137,7 +142,7 @@ impl Healer<'_, '_> {
             if names.is_empty() {
                 return;
             }
-            match index.open(&restore.from, *id) {
+            match index.open(&restore.plan.from, *id) {
                 Ok(Some(candidate)) => names = self.copy(names, Some(&candidate)),
                 Ok(None) => {}
                 Err(error) => restore.unreadable(&error),
@@ -154,7 +159,7 @@ impl Healer<'_, '_> {
         wanted: Digest,
     ) -> Vec<UnrepairedName> {
         let restore = self.restore;
-        let top = restore.top.fd.as_fd();
+        let top = restore.plan.top.fd.as_fd();
         let opened = open_regular(top, path, restore.shown(path)).ok().flatten();
         let Some(candidate) = opened.filter(|_| !names.is_empty()) else {
             return names;
@@ -167,7 +172,7 @@ impl Healer<'_, '_> {
         {
             return names;
         }
-        if restore.dry_run {
+        if restore.plan.dry_run {
             self.foretell(names, None, Some(path));
             return Vec::new();
         }
@@ -195,7 +200,7 @@ impl Healer<'_, '_> {
         let is_owners = (now.uid, now.gid) == (meta.uid, meta.gid)
             // A file of another user cannot be made again either.
             || !own.is_root() && now.uid == own.as_raw();
-        let top = self.restore.top.fd.as_fd();
+        let top = self.restore.plan.top.fd.as_fd();
         let leads_there = |path: &&Vec<u8>| {
             let (dir, name) = parts(path);
             dirfd::open_below(top, dir)
@@ -225,7 +230,7 @@ impl Healer<'_, '_> {
         if candidate.is_some_and(|candidate| !self.may_be(&names, candidate)) {
             return names;
         }
-        if restore.dry_run {
+        if restore.plan.dry_run {
             return self.foresee(names, candidate);
         }
         let from = candidate.map(|candidate| &candidate.shown[..]);
@@ -345,7 +350,7 @@ impl Healer<'_, '_> {
         let mut linked = linked;
         for name in names {
             let need = self.need(&name);
-            if let Err(errno) = restore.dirs.may_put(restore, &need.path) {
+            if let Err(errno) = restore.means.dirs.may_put(restore, &need.path) {
                 let error = Error::new(restore.shown(&need.path), "create", errno);
                 restore.failed(name.need, &error);
                 continue;

@@ -82,7 +82,7 @@ impl<'r, 'a> Healer<'r, 'a> {
     }
 
     pub(super) fn need(&self, name: &UnrepairedName) -> &'r Need {
-        &self.restore.needs[name.need]
+        &self.restore.plan.needs[name.need]
     }
 
     pub(super) fn link(
@@ -96,12 +96,12 @@ impl<'r, 'a> Healer<'r, 'a> {
         let failed = |op: &'static str, errno: Errno| {
             NotLinked::Failed(Error::new(restore.shown(&need.path), op, errno))
         };
-        let dir = restore.dirs.open(restore, parts(&need.path).0);
+        let dir = restore.means.dirs.open(restore, parts(&need.path).0);
         let dir = dir.map_err(|not| {
             NotLinked::Failed(not.error(restore.shown(&need.path), "open directory"))
         })?;
-        let stage = restore.id.stage(&dir, &need.path, None);
-        restore.stages.begun(&need.path);
+        let stage = restore.means.id.stage(&dir, &need.path, None);
+        restore.means.stages.begun(&need.path);
         let (from, first) = (&source.dir.fd, parts(source.path).1);
         match entry::link(from, first, &dir.fd, &stage[..]).map_err(Errno::from) {
             Ok(()) => {}
@@ -141,12 +141,12 @@ impl<'r, 'a> Healer<'r, 'a> {
             Some(present) => {
                 let id = present.stat.id;
                 self.restore.touched().insert(id);
-                let keep = match self.restore.discards || kept.contains(&id) {
+                let keep = match self.restore.plan.discards || kept.contains(&id) {
                     true => Keep::Nothing,
                     false => Keep::Second,
                 };
-                if self.restore.discards {
-                    self.restore.stages.given_up(&need.path, present);
+                if self.restore.plan.discards {
+                    self.restore.means.stages.given_up(&need.path, present);
                 }
                 let put = put::put_over(fd, stage, last, present, keep);
                 if put.is_ok() {
@@ -194,21 +194,21 @@ impl<'r, 'a> Healer<'r, 'a> {
         let failed = |op: &'static str, errno: Errno| {
             NotStaged::Failed(Error::new(restore.shown(&need.path), op, errno))
         };
-        let dir = restore.dirs.open(restore, parts(&need.path).0);
+        let dir = restore.means.dirs.open(restore, parts(&need.path).0);
         let dir = dir.map_err(|not| {
             NotStaged::Failed(not.error(restore.shown(&need.path), "open directory"))
         })?;
-        restore.stages.begun(&need.path);
+        restore.means.stages.begun(&need.path);
         let stage = stage::open(
             &dir,
-            restore.id.stage(&dir, &need.path, None),
+            restore.means.id.stage(&dir, &need.path, None),
             StageUse::Fresh,
         );
         let stage = stage.map_err(|error| match error {
             NoStage::System(errno) => failed("create", errno),
             NoStage::Foreign(_) => failed("create", Errno::EXIST),
         })?;
-        restore.stages.made(&need.path, &stage.file);
+        restore.means.stages.made(&need.path, &stage.file);
         let filled = self.fill(name, &dir, &stage, candidate).and_then(|()| {
             let stat = meta::fstat(&stage.file).map_err(|errno| failed("stat", errno))?;
             Ok(FileStat::from(&stat).id)
@@ -239,7 +239,7 @@ impl<'r, 'a> Healer<'r, 'a> {
         };
         let digest = match candidate {
             Some(candidate) => self.bytes(need, stage, candidate)?,
-            None => hash(restore.algorithm, b""),
+            None => hash(restore.plan.algorithm, b""),
         };
         if need.digest() != Some(digest) {
             return Err(NotStaged::NotIt);
@@ -284,11 +284,11 @@ impl<'r, 'a> Healer<'r, 'a> {
         };
         // Work that does not take long is finished.
         let mut reported = |step: ReadProgress<'_>| {
-            restore.progress.bytes.fetch_add(step.count, Relaxed);
-            restore.written.fetch_add(step.count, Relaxed);
-            size < HUGE || !restore.cancel.is_cancelled()
+            restore.means.progress.bytes.fetch_add(step.count, Relaxed);
+            restore.outcomes.written.fetch_add(step.count, Relaxed);
+            size < HUGE || !restore.means.cancel.is_cancelled()
         };
-        let digesting = Digesting::new(Some(restore.algorithm), layout.size);
+        let digesting = Digesting::new(Some(restore.plan.algorithm), layout.size);
         let mut outputs = [ByteSink::new(&stage.file, 0)];
         let buffer = &mut self.buffer;
         let read = read_hash_write(

@@ -94,24 +94,41 @@ impl Reach {
     }
 }
 
-/// State shared by all workers.
+/// One repair: what was decided before it began, the means by which it is made, and what became of
+/// the paths. All workers share it.
 struct Restore<'a> {
+    plan: RestorePlan,
+    means: RestoreMeans<'a>,
+    outcomes: RestoreOutcomes,
+}
+
+/// What is to be repaired, and how: nothing of it changes.
+struct RestorePlan {
     top: Top,
     algorithm: Algorithm,
     needs: Vec<Need>,
     records: Records,
-    dirs: Dirs,
     from: Vec<Backup>,
-    id: JobId,
-    stages: Stages<'a>,
-    giving: Giving,
     /// True if owners, modes, attributes and links are those of the manifest.
     trusts: bool,
     discards: bool,
     dry_run: bool,
+}
+
+/// Means of a repair, and the ways to its caller.
+struct RestoreMeans<'a> {
+    dirs: Dirs,
+    id: JobId,
+    stages: Stages<'a>,
+    giving: Giving,
     cancel: &'a Cancel,
     progress: &'a HashProgress,
     observer: &'a RestoreObserver<'a>,
+}
+
+/// What became of the paths.
+#[derive(Default)]
+struct RestoreOutcomes {
     /// For each need, true once its outcome is known.
     settled: Vec<AtomicBool>,
     repaired: AtomicU64,
@@ -184,33 +201,30 @@ pub fn restore(
             bc_fs::Escaped(options.manifest.name())
         )));
     }
-    let dirs = Dirs::new(std::mem::take(&mut records.dirs));
-    let settled = needs.iter().map(|_| AtomicBool::new(false)).collect();
     let restore = Restore {
-        top,
-        algorithm,
-        needs,
-        records,
-        dirs,
-        from,
-        id,
-        stages,
-        giving: Giving::new(Preserve::ALL),
-        trusts: !of_others || options.trust_metadata,
-        discards: options.discard_damaged,
-        dry_run: options.dry_run,
-        cancel: work.cancel,
-        progress: work.progress,
-        observer,
-        settled,
-        repaired: AtomicU64::new(0),
-        missing: AtomicU64::new(0),
-        failed: AtomicU64::new(0),
-        incomplete: AtomicU64::new(0),
-        written: AtomicU64::new(0),
-        touched: Mutex::default(),
-        full: Mutex::default(),
-        bytes_failed: AtomicU64::new(0),
+        means: RestoreMeans {
+            dirs: Dirs::new(std::mem::take(&mut records.dirs)),
+            id,
+            stages,
+            giving: Giving::new(Preserve::ALL),
+            cancel: work.cancel,
+            progress: work.progress,
+            observer,
+        },
+        outcomes: RestoreOutcomes {
+            settled: needs.iter().map(|_| AtomicBool::new(false)).collect(),
+            ..RestoreOutcomes::default()
+        },
+        plan: RestorePlan {
+            top,
+            algorithm,
+            needs,
+            records,
+            from,
+            trusts: !of_others || options.trust_metadata,
+            discards: options.discard_damaged,
+            dry_run: options.dry_run,
+        },
     };
     let done = restore.all(work, reading);
     // In any case: directories are not left closed.
@@ -222,22 +236,24 @@ pub fn restore(
 impl Restore<'_> {
     fn all(&self, work: &Work<'_>, reading: Reading) -> Result<(), RestoreError> {
         let is_file = |need: &&Need| need.entry.kind == Kind::File;
-        let sizes = self.needs.iter().filter(is_file);
+        let sizes = self.plan.needs.iter().filter(is_file);
         let bytes = sizes.filter_map(|need| need.entry.size()).sum();
-        self.begins("restore", self.needs.len() as u64, bytes);
-        for (number, need) in self.needs.iter().enumerate() {
+        self.begins("restore", self.plan.needs.len() as u64, bytes);
+        for (number, need) in self.plan.needs.iter().enumerate() {
             if let Some(why) = need.held_back {
                 self.missing(number, why);
             }
         }
         plain::restore(self);
-        let groups = groups(&self.needs, self.trusts, |need| self.identity(need));
+        let groups = groups(&self.plan.needs, self.plan.trusts, |need| {
+            self.identity(need)
+        });
         let workers = reading.workers;
         self.heal(&groups, workers, None)?;
         let wanted = self.looked_for(&groups);
-        if !wanted.digests.is_empty() && !self.from.is_empty() && !self.is_over() {
+        if !wanted.digests.is_empty() && !self.plan.from.is_empty() && !self.is_over() {
             let means = Means {
-                algorithm: self.algorithm,
+                algorithm: self.plan.algorithm,
                 cpu: work.cpu,
                 reading,
                 walk_workers: work.walk_workers,
@@ -245,7 +261,7 @@ impl Restore<'_> {
                 progress: work.progress,
             };
             let begins = |files, bytes| self.begins("search", files, bytes);
-            let (index, errors) = SourceIndex::of(&self.from, &wanted, means, begins)?;
+            let (index, errors) = SourceIndex::of(&self.plan.from, &wanted, means, begins)?;
             errors.iter().for_each(|error| self.unreadable(error));
             self.heal(&groups, workers, Some(&index))?;
         }
@@ -253,7 +269,7 @@ impl Restore<'_> {
     }
 
     fn begins(&self, what: &'static str, files: u64, bytes: u64) {
-        (self.observer)(RestoreEvent::Begins { what, files, bytes });
+        (self.means.observer)(RestoreEvent::Begins { what, files, bytes });
     }
 
     fn heal(
@@ -283,7 +299,7 @@ impl Restore<'_> {
         for &number in
             numbers.filter(|number| !self.is_settled(**number) && !self.is_left(**number))
         {
-            let need = &self.needs[number];
+            let need = &self.plan.needs[number];
             let digest = need.digest();
             if let Some(digest) = digest.filter(|digest| Reach::of(*digest) == Reach::Anywhere) {
                 wanted.add(digest, need.entry.size());
@@ -293,7 +309,10 @@ impl Restore<'_> {
     }
 
     fn touched(&self) -> MutexGuard<'_, HashSet<Identity>> {
-        self.touched.lock().unwrap_or_else(PoisonError::into_inner)
+        self.outcomes
+            .touched
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the identity of the file that has the path of a need now.
@@ -302,14 +321,14 @@ impl Restore<'_> {
             return None;
         }
         let (dir, name) = parts(&need.path);
-        let dir = dirfd::open_below(self.top.fd.as_fd(), dir).ok()?;
+        let dir = dirfd::open_below(self.plan.top.fd.as_fd(), dir).ok()?;
         Some(put::look(dir.as_fd(), name).ok()?.id)
     }
 
     /// Returns paths that were recorded as names of the same file, and need no repair.
     fn siblings(&self, need: &Need) -> &[Vec<u8>] {
         let inode = need.recorded_inode();
-        let found = inode.and_then(|inode| self.records.siblings.get(&inode));
+        let found = inode.and_then(|inode| self.plan.records.siblings.get(&inode));
         found.map_or(&[], |found| &found[..])
     }
 
@@ -321,10 +340,10 @@ impl Restore<'_> {
         present: Option<PresentMeta<'_>>,
         new_mode: u32,
     ) -> (FileMetadata, Giving) {
-        let mut giving = self.giving;
+        let mut giving = self.means.giving;
         let meta = entry.and_then(|entry| entry.meta);
         let mtime = meta.map(|meta| meta.mtime_ns);
-        let trusted = meta.filter(|_| self.trusts);
+        let trusted = meta.filter(|_| self.plan.trusts);
         let xattrs = entry.and_then(|entry| entry.xattrs.as_ref());
         let xattrs = xattrs.filter(|_| trusted.is_some());
         let xattrs = xattrs.map(|all| {

@@ -21,7 +21,7 @@ use crate::tree::parts;
 
 /// Restores everything but regular files. Entries that can be restored neither way are reported.
 pub(super) fn restore(restore: &Restore<'_>) {
-    for (number, need) in restore.needs.iter().enumerate() {
+    for (number, need) in restore.plan.needs.iter().enumerate() {
         if restore.is_over() {
             return;
         }
@@ -71,16 +71,17 @@ pub(super) fn restore(restore: &Restore<'_>) {
 /// True if a link's target is taken from the manifest: also if a copy has the same link.
 fn is_believed(restore: &Restore<'_>, need: &Need, target: &[u8]) -> bool {
     let has_it = |from: &super::Backup| from.link(&need.path).as_deref() == Some(target);
-    restore.trusts || restore.from.iter().any(has_it)
+    restore.plan.trusts || restore.plan.from.iter().any(has_it)
 }
 
 fn make_dir(restore: &Restore<'_>, need: &Need) -> Result<(), Error> {
-    let made = match restore.dry_run {
+    let made = match restore.plan.dry_run {
         true => restore
+            .means
             .dirs
             .may_put(restore, &need.path)
             .map_err(NotOpened::from),
-        false => restore.dirs.open(restore, &need.path).map(drop),
+        false => restore.means.dirs.open(restore, &need.path).map(drop),
     };
     made.map_err(|not| not.error(restore.shown(&need.path), "mkdir"))
 }
@@ -92,7 +93,7 @@ fn make_link(restore: &Restore<'_>, need: &Need, target: &[u8]) -> Result<(), Er
         Error::with_message(restore.shown(&need.path), "restore", text)
     };
     let (above, name) = parts(&need.path);
-    let there = dirfd::open_below(restore.top.fd.as_fd(), above)
+    let there = dirfd::open_below(restore.plan.top.fd.as_fd(), above)
         .map_err(Errno::from)
         .and_then(|dir| put::look(dir.as_fd(), name));
     match there {
@@ -100,14 +101,14 @@ fn make_link(restore: &Restore<'_>, need: &Need, target: &[u8]) -> Result<(), Er
         Ok(_) => return Err(again()),
         Err(errno) => return Err(failed("open", errno)),
     }
-    if restore.dry_run {
-        let may = restore.dirs.may_put(restore, &need.path);
+    if restore.plan.dry_run {
+        let may = restore.means.dirs.may_put(restore, &need.path);
         return may.map_err(|errno| failed("symlink", errno));
     }
-    let dir = restore.dirs.open(restore, above);
+    let dir = restore.means.dirs.open(restore, above);
     let dir = dir.map_err(|not| not.error(restore.shown(&need.path), "open directory"))?;
-    let stage = restore.id.stage(&dir, &need.path, None);
-    restore.stages.begun(&need.path);
+    let stage = restore.means.id.stage(&dir, &need.path, None);
+    restore.means.stages.begun(&need.path);
     let made = make(dir.fd.as_fd(), &stage, Thing::Link(target));
     let held = made.map_err(|(_, errno)| match errno {
         Some(errno) => failed("symlink", errno),

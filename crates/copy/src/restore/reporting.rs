@@ -18,58 +18,61 @@ use crate::meta::LostMeta;
 impl Restore<'_> {
     /// True if nothing more is to be begun.
     pub(super) fn is_over(&self) -> bool {
-        self.cancel.is_cancelled()
+        self.means.cancel.is_cancelled()
     }
 
     /// True for a path whose file system takes no more, so that nothing is begun there.
     pub(super) fn is_left(&self, need: usize) -> bool {
         let full = self.full();
         !full.is_empty() && {
-            let volume = self.dirs.volume(self, &self.needs[need].path);
+            let volume = self.means.dirs.volume(self, &self.plan.needs[need].path);
             full.iter().any(|(known, _)| Some(*known) == volume)
         }
     }
 
     fn full(&self) -> MutexGuard<'_, Vec<(Volume, Errno)>> {
-        self.full.lock().unwrap_or_else(PoisonError::into_inner)
+        self.outcomes
+            .full
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns a path below the root, as it is shown.
     pub(super) fn shown(&self, path: &[u8]) -> Vec<u8> {
-        shown_below(&self.top.path, path)
+        shown_below(&self.plan.top.path, path)
     }
 
     pub(super) fn is_settled(&self, need: usize) -> bool {
-        self.settled[need].load(Relaxed)
+        self.outcomes.settled[need].load(Relaxed)
     }
 
     pub(super) fn settle(&self, need: usize, count: &AtomicU64) {
-        self.settled[need].store(true, Relaxed);
-        self.progress.files.fetch_add(1, Relaxed);
+        self.outcomes.settled[need].store(true, Relaxed);
+        self.means.progress.files.fetch_add(1, Relaxed);
         count.fetch_add(1, Relaxed);
     }
 
     pub(super) fn repaired(&self, need: usize, repaired: &Repaired<'_>) {
-        self.settle(need, &self.repaired);
-        (self.observer)(RestoreEvent::Repaired(repaired));
+        self.settle(need, &self.outcomes.repaired);
+        (self.means.observer)(RestoreEvent::Repaired(repaired));
     }
 
     pub(super) fn failed(&self, number: usize, error: &Error) {
         let errno = error.errno().map(Errno::from_raw_os_error);
         let is_full = matches!(errno, Some(Errno::NOSPC | Errno::DQUOT | Errno::ROFS));
-        if let Some(errno) = errno.filter(|_| is_full && !self.dry_run)
-            && let Some(volume) = self.dirs.volume(self, &self.needs[number].path)
+        if let Some(errno) = errno.filter(|_| is_full && !self.plan.dry_run)
+            && let Some(volume) = self.means.dirs.volume(self, &self.plan.needs[number].path)
         {
             // All else would fail there, too.
             self.full().push((volume, errno));
         }
-        self.settle(number, &self.failed);
+        self.settle(number, &self.outcomes.failed);
         let Need {
             path, loss, entry, ..
-        } = &self.needs[number];
+        } = &self.plan.needs[number];
         let bytes = entry.size().unwrap_or(0);
-        self.bytes_failed.fetch_add(bytes, Relaxed);
-        (self.observer)(RestoreEvent::Failed {
+        self.outcomes.bytes_failed.fetch_add(bytes, Relaxed);
+        (self.means.observer)(RestoreEvent::Failed {
             path,
             loss: *loss,
             error,
@@ -77,9 +80,9 @@ impl Restore<'_> {
     }
 
     pub(super) fn missing(&self, number: usize, why: &'static str) {
-        self.settle(number, &self.missing);
-        let Need { path, loss, .. } = &self.needs[number];
-        (self.observer)(RestoreEvent::Missing {
+        self.settle(number, &self.outcomes.missing);
+        let Need { path, loss, .. } = &self.plan.needs[number];
+        (self.means.observer)(RestoreEvent::Missing {
             path,
             loss: *loss,
             why,
@@ -89,7 +92,7 @@ impl Restore<'_> {
     /// Reports a copy, or a part of it, that cannot be read: another one may do.
     pub(super) fn unreadable(&self, error: &Error) {
         if error.kind() != ErrorKind::Cancelled {
-            (self.observer)(RestoreEvent::Warning(&error.to_string()));
+            (self.means.observer)(RestoreEvent::Warning(&error.to_string()));
         }
     }
 
@@ -99,8 +102,8 @@ impl Restore<'_> {
 
     /// Tells why a path was not given what it is to have.
     pub(super) fn not_given(&self, error: &Error) {
-        self.incomplete.fetch_add(1, Relaxed);
-        (self.observer)(RestoreEvent::Incomplete(error));
+        self.outcomes.incomplete.fetch_add(1, Relaxed);
+        (self.means.observer)(RestoreEvent::Incomplete(error));
     }
 
     /// Reports metadata that a path could not be given.
@@ -112,14 +115,14 @@ impl Restore<'_> {
 
     /// Gives directories their final metadata, and reports what is missing.
     pub(super) fn end(&self) {
-        self.dirs.finish(self);
-        self.stages.end();
+        self.means.dirs.finish(self);
+        self.means.stages.end();
         if self.is_over() {
             return;
         }
-        let unsettled = (0..self.needs.len()).filter(|number| !self.is_settled(*number));
+        let unsettled = (0..self.plan.needs.len()).filter(|number| !self.is_settled(*number));
         for number in unsettled.filter(|number| !self.is_left(*number)) {
-            let digest = self.needs[number].digest();
+            let digest = self.plan.needs[number].digest();
             self.missing(
                 number,
                 match digest.map(Reach::of) {
@@ -136,23 +139,25 @@ impl Restore<'_> {
 
     pub(super) fn restored(&self, others: u64, verified: Verified) -> Restored {
         let count = |count: &AtomicU64| count.load(Relaxed);
-        let wanted = self.needs.len() as u64;
-        let left = (0..self.needs.len()).filter(|number| !self.is_settled(*number));
+        let wanted = self.plan.needs.len() as u64;
+        let left = (0..self.plan.needs.len()).filter(|number| !self.is_settled(*number));
         let left: u64 = left
-            .filter_map(|number| self.needs[number].entry.size())
+            .filter_map(|number| self.plan.needs[number].entry.size())
             .sum();
-        let settled = count(&self.repaired) + count(&self.missing) + count(&self.failed);
+        let settled = count(&self.outcomes.repaired)
+            + count(&self.outcomes.missing)
+            + count(&self.outcomes.failed);
         Restored {
             wanted,
-            repaired: count(&self.repaired),
-            missing: count(&self.missing),
-            failed: count(&self.failed),
+            repaired: count(&self.outcomes.repaired),
+            missing: count(&self.outcomes.missing),
+            failed: count(&self.outcomes.failed),
             left: wanted - settled,
             others,
-            bytes: count(&self.written),
-            bytes_left: left + count(&self.bytes_failed),
+            bytes: count(&self.outcomes.written),
+            bytes_left: left + count(&self.outcomes.bytes_failed),
             stopped: self.full().first().map(|(_, errno)| errno.to_string()),
-            incomplete: count(&self.incomplete),
+            incomplete: count(&self.outcomes.incomplete),
             verified: verified.totals,
         }
     }
