@@ -56,8 +56,8 @@ impl Worker<'_> {
     pub(crate) fn decide(&mut self, place: Place, source: &FileStat) -> Result<Decision, Error> {
         // A record of it says of which volume it was.
         self.volume(place.item, source.id.dev);
-        let (root, _) = self.job.tree.root(place.item);
-        if self.job.new_roots[root].load(Relaxed) {
+        let (root, _) = self.job.plan.tree.root(place.item);
+        if self.job.site.new_roots[root].load(Relaxed) {
             return Ok(Decision::Copy(place));
         }
         self.decide_entry(place, &EntryWanted::File, source)
@@ -78,7 +78,7 @@ impl Worker<'_> {
         });
         let mut existing = None;
         loop {
-            let fact = match (next(&job.order, &facts), &existing) {
+            let fact = match (next(&job.plan.order, &facts), &existing) {
                 (NextStep::Need(fact), _) => fact,
                 (NextStep::Make, _) => return Ok(Decision::Copy(place)),
                 (NextStep::MakeOverAny, _) => {
@@ -145,21 +145,22 @@ impl Worker<'_> {
         there: &Existing,
     ) -> Occupant {
         let (job, now) = (self.job, &there.stat);
-        let (root, _) = job.tree.root(place.item);
+        let (root, _) = job.plan.tree.root(place.item);
         let is_since = |began| {
             let born = there.born_ns;
-            born.is_some_and(|born| born >= began && job.known.can_have_made(born))
+            born.is_some_and(|born| born >= began && job.plan.known.can_have_made(born))
         };
         Occupant {
             is_dir: now.kind() == FileKind::Dir,
             is_source: now.id == source.id,
             is_first: matches!(wanted, EntryWanted::FurtherName { copy, .. } if *copy == Some(now.id)),
-            is_in_new_root: job.new_roots[root].load(Relaxed),
-            is_of_now: !job.options.preserve.times || now.stamp.mtime_ns == source.stamp.mtime_ns,
-            is_ours: job.went_on.is_some_and(is_since),
-            is_named: job.known.names(&place.target),
-            is_begun: job.known.begun.contains(&place.target),
-            is_made: job.known.has_made(&place.target, now.id.ino),
+            is_in_new_root: job.site.new_roots[root].load(Relaxed),
+            is_of_now: !job.plan.options.preserve.times
+                || now.stamp.mtime_ns == source.stamp.mtime_ns,
+            is_ours: job.plan.went_on.is_some_and(is_since),
+            is_named: job.plan.known.names(&place.target),
+            is_begun: job.plan.known.begun.contains(&place.target),
+            is_made: job.plan.known.has_made(&place.target, now.id.ino),
         }
     }
 
@@ -176,25 +177,25 @@ impl Worker<'_> {
         if let EntryWanted::FurtherName { first, copy } = wanted
             && *copy == Some(there.stat.id)
         {
-            digest = job.results.digest(*first);
+            digest = job.outcomes.results.digest(*first);
         }
         if skipped.is_by_bytes {
             self.record_state(place, there);
             // A run may have been killed just after an exchange.
-            let stage = job.id.stage(&place.dir, &place.target, None);
-            if refuse_foreign(place.dir.fd.as_fd(), &stage).is_ok() && !job.options.dry_run {
+            let stage = job.plan.id.stage(&place.dir, &place.target, None);
+            if refuse_foreign(place.dir.fd.as_fd(), &stage).is_ok() && !job.plan.options.dry_run {
                 stage::remove(place.dir.fd.as_fd(), &stage);
             }
         }
         if skipped.lacks {
-            job.incomplete.fetch_add(1, Relaxed);
+            job.outcomes.incomplete.fetch_add(1, Relaxed);
         }
         let now = &there.stat;
-        job.named.keep(place, now);
+        job.outcomes.named.keep(place, now);
         if now.kind() == FileKind::File {
-            job.progress.bytes.fetch_add(now.stamp.size, Relaxed);
+            job.means.progress.bytes.fetch_add(now.stamp.size, Relaxed);
         }
-        (job.observer)(Event::Skipped(&job.shown(&place.target), skipped.why));
+        (job.means.observer)(Event::Skipped(&job.shown(&place.target), skipped.why));
         Decision::Settled(EntryOutcome {
             item: place.item,
             state: match skipped.why {
@@ -231,7 +232,10 @@ impl Worker<'_> {
             ..Known::of(source.id, source.stamp)
         };
         let states_prove = job.states_prove(&place.dir, there);
-        let records = job.known.file(&place.target, source, there, states_prove);
+        let records = job
+            .plan
+            .known
+            .file(&place.target, source, there, states_prove);
         for before in records {
             if before.is_proven || self.has_content(&place.dir, &place.target, there, &before)? {
                 return Ok(Some(before));
@@ -263,7 +267,7 @@ impl Worker<'_> {
             }
             Err(_) => return Ok(false),
         };
-        let go_on = || !self.job.cancel.is_cancelled();
+        let go_on = || !self.job.means.cancel.is_cancelled();
         // The buffer of the batch is not touched.
         match digest_of(&file, algorithm, &mut Vec::new(), &go_on) {
             Ok(Some(found)) => Ok(found == digest),
@@ -289,7 +293,7 @@ impl Worker<'_> {
             return Ok(None);
         }
         let copy = meta_of(now);
-        let is_here = now.id.dev == job.top.id.dev;
+        let is_here = now.id.dev == job.plan.top.id.dev;
         if let (Some(stamp), Some(digest), true) = (row.stamp(), digest, is_here) {
             let ends = Ends {
                 source,
@@ -301,7 +305,7 @@ impl Worker<'_> {
             }
         }
         let of_time = source.stamp.mtime_ns >= now.stamp.mtime_ns && !is_newer(place, source, now);
-        let of_time = of_time || is_cut_off(source, now) || !job.options.preserve.times;
+        let of_time = of_time || is_cut_off(source, now) || !job.plan.options.preserve.times;
         if !of_time || source.stamp.size != now.stamp.size {
             return Ok(None);
         }
@@ -354,7 +358,7 @@ impl Worker<'_> {
         let Some(there) = self.open_existing(place)? else {
             return Ok(false);
         };
-        let has_times = !self.job.options.preserve.times
+        let has_times = !self.job.plan.options.preserve.times
             || wanted.has_mtime(now)
             || is_cut_off(&open.stat, now)
             || (open.stat.stamp.mtime_ns > now.stamp.mtime_ns && !is_newer(place, &open.stat, now));
@@ -363,7 +367,7 @@ impl Worker<'_> {
 
     /// Whether what is there has the metadata that it would be given now.
     fn has_all(&mut self, wanted: &FileMetadata, there: BorrowedFd<'_>, now: &FileStat) -> bool {
-        let preserve = self.job.options.preserve;
+        let preserve = self.job.plan.options.preserve;
         let mut found = || self.xattrs.of_file(there);
         meta::is_given_as_far(wanted, now, preserve)
             && (!preserve.xattrs || found().is_ok_and(|found| meta::has_xattrs(wanted, &found)))
@@ -406,19 +410,19 @@ impl Worker<'_> {
         let Some(there) = self.open_existing(place)? else {
             return Ok(Compared::Other);
         };
-        let mut hasher = self.job.options.algorithm.map(Hasher::new);
+        let mut hasher = self.job.plan.options.algorithm.map(Hasher::new);
         let mut buffers = Default::default();
         let files = [open.file.as_fd(), there.as_fd()];
         let mut sides = SideBySide::new(files, source.stamp.size, &mut buffers);
         let (piece, mut same) = (sides.piece(), true);
         while !sides.is_over() {
-            if self.job.cancel.is_cancelled() {
+            if self.job.means.cancel.is_cancelled() {
                 return Err(cancelled(&place.target));
             }
             let [ours, theirs] = match sides.read() {
                 Ok(read) => read,
                 Err(UnreadSide { file: 0, call }) => {
-                    let path = self.job.tree.source_path(place.item);
+                    let path = self.job.plan.tree.source_path(place.item);
                     return Err(Error::new(path, call.op, call.errno));
                 }
                 Err(_) => return Ok(Compared::Other),
@@ -447,7 +451,7 @@ impl Worker<'_> {
     /// not read it. A file changed a moment ago may be changed once more without having another
     /// state.
     fn record_state(&mut self, place: &Place, there: &Existing) {
-        if self.job.log.is_kept() && is_settled(&there.stat.stamp) {
+        if self.job.means.log.is_kept() && is_settled(&there.stat.stamp) {
             self.placed(&place.target, &Placed::of(there));
         }
     }

@@ -26,10 +26,11 @@ use crate::workers::run_workers;
 /// afterwards are finished first, by all workers; the others last, the deepest first.
 pub(crate) fn finish_dirs(main: &mut Worker<'_>) -> Result<(), crate::error::Error> {
     let job = main.job;
-    let is_dir = |item: &RootItem| job.tree.kind(*item) == FileKind::Dir;
-    let dirs = (0..job.tree.len()).map(RootItem).filter(is_dir);
+    let is_dir = |item: &RootItem| job.plan.tree.kind(*item) == FileKind::Dir;
+    let dirs = (0..job.plan.tree.len()).map(RootItem).filter(is_dir);
     let stays_open = |item: &RootItem| {
         let stat = job
+            .plan
             .tree
             .entry(*item)
             .and_then(|(listing, id)| listing.stat(id));
@@ -37,6 +38,7 @@ pub(crate) fn finish_dirs(main: &mut Worker<'_>) -> Result<(), crate::error::Err
     };
     let (open, mut closed): (Vec<RootItem>, Vec<RootItem>) = dirs.partition(stays_open);
     let workers = job
+        .plan
         .options
         .workers
         .min(open.len().div_ceil(FILES_EACH))
@@ -59,13 +61,13 @@ impl Worker<'_> {
     /// Makes the directories of a root, or finds them.
     pub(crate) fn make_dirs(&mut self, root: usize) -> Result<(), crate::error::Error> {
         let job = self.job;
-        let is_dir = |item: &RootItem| job.tree.kind(*item) == FileKind::Dir;
-        let mut dirs = job.tree.items_of(root).map(RootItem).filter(is_dir);
+        let is_dir = |item: &RootItem| job.plan.tree.kind(*item) == FileKind::Dir;
+        let mut dirs = job.plan.tree.items_of(root).map(RootItem).filter(is_dir);
         let Some(first) = dirs.next() else {
             return Ok(());
         };
         let mut target = Vec::new();
-        job.tree.write_target(first, &mut target);
+        job.plan.tree.write_target(first, &mut target);
         self.announce(root, &target);
         match self.make_dir(first, &target) {
             Ok(made) => {
@@ -79,13 +81,17 @@ impl Worker<'_> {
         // Directories of one depth are made at the same time: their parents exist by then.
         let mut others: Vec<(usize, RootItem)> = dirs
             .map(|item| {
-                job.tree.write_target(item, &mut target);
+                job.plan.tree.write_target(item, &mut target);
                 (target.iter().filter(|byte| **byte == b'/').count(), item)
             })
             .collect();
         others.sort_unstable();
         for level in others.chunk_by(|one, other| one.0 == other.0) {
-            let workers = job.options.workers.min(level.len().div_ceil(FILES_EACH));
+            let workers = job
+                .plan
+                .options
+                .workers
+                .min(level.len().div_ceil(FILES_EACH));
             if workers < 2 {
                 self.make_level(level);
                 continue;
@@ -109,7 +115,7 @@ impl Worker<'_> {
             if job.is_over() {
                 return;
             }
-            job.tree.write_target(*item, &mut target);
+            job.plan.tree.write_target(*item, &mut target);
             match self.make_dir(*item, &target) {
                 Ok(true) => {}
                 Ok(false) => job.found(*item),
@@ -129,16 +135,17 @@ impl Worker<'_> {
         let dir = self.try_dir(dir);
         let dir = dir.map_err(|errno| job.no_directory(target, errno))?;
         if dir.gives_acl {
-            job.inherits.store(true, Relaxed);
+            job.site.inherits.store(true, Relaxed);
         }
         let stat = job
+            .plan
             .tree
             .entry(item)
             .and_then(|(listing, id)| listing.stat(id));
         let mode = dir.mode_of_new_dir(stat.map_or(0, |stat| stat.mode));
         match entry::make_dir(&dir.fd, name, mode).map_err(Errno::from) {
             Ok(()) => {
-                (job.observer)(Event::Made(&job.shown(target)));
+                (job.means.observer)(Event::Made(&job.shown(target)));
                 return Ok(true);
             }
             Err(Errno::EXIST) => {}
@@ -147,12 +154,12 @@ impl Worker<'_> {
         let there = rustix::fs::statat(&dir.fd, name, AtFlags::SYMLINK_NOFOLLOW);
         let there = there.map_err(|errno| Error::new(job.shown(target), "stat", errno))?;
         let there = FileStat::from(&there);
-        let (root, _) = job.tree.root(item);
-        makes_dir(Some(there.kind()), job.new_roots[root].load(Relaxed))
+        let (root, _) = job.plan.tree.root(item);
+        makes_dir(Some(there.kind()), job.site.new_roots[root].load(Relaxed))
             .map_err(|what| Error::with_message(job.shown(target), "mkdir", what))?;
         // An interrupted run had filled it and given it its final mode.
         let own = there.uid == rustix::process::geteuid().as_raw();
-        if job.went_on.is_some() && own && there.mode & 0o700 != 0o700 {
+        if job.plan.went_on.is_some() && own && there.mode & 0o700 != 0o700 {
             let mode = Mode::from_raw_mode((there.mode & 0o7777 | 0o700) as _);
             let _ = self
                 .open_dir(target)
@@ -169,7 +176,7 @@ impl Worker<'_> {
         if let Some(known) = job.known_root(root)
             && !target.is_empty()
         {
-            let there = rustix::fs::statat(&job.top.fd, target, AtFlags::SYMLINK_NOFOLLOW);
+            let there = rustix::fs::statat(&job.plan.top.fd, target, AtFlags::SYMLINK_NOFOLLOW);
             if there.is_err() {
                 let mut piece = Vec::new();
                 let id = Identity { ino: 0, ..known.id };
@@ -182,13 +189,13 @@ impl Worker<'_> {
     /// Records that the first directory of a root exists: a resumed run recognises it by that.
     fn root_made(&self, root: usize, target: &[u8], made: bool) {
         let job = self.job;
-        job.new_roots[root].store(made && job.went_on.is_none(), Relaxed);
-        let opened = crate::beneath::DestDir::open(job.top.fd.as_fd(), target);
+        job.site.new_roots[root].store(made && job.plan.went_on.is_none(), Relaxed);
+        let opened = crate::beneath::DestDir::open(job.plan.top.fd.as_fd(), target);
         if let Ok(dir) = opened {
             let mut piece = Vec::new();
             // A run that goes on finds what the first one made.
             let before = job.known_root(root);
-            let root = job.tree.roots[root].source.number as u64;
+            let root = job.plan.tree.roots[root].source.number as u64;
             let made = made || before.is_some_and(|known| known.made);
             let id = dir.id;
             record::push_root(&mut piece, &RootRecord { root, id, made });
@@ -201,7 +208,7 @@ impl Worker<'_> {
         let job = self.job;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         if target.is_empty() {
-            return rustix::fs::openat(&job.top.fd, c".", flags, Mode::empty());
+            return rustix::fs::openat(&job.plan.top.fd, c".", flags, Mode::empty());
         }
         let (dir, name) = parts(target);
         let place = self.try_dir(dir)?;
@@ -223,10 +230,10 @@ impl Worker<'_> {
         let mut target = Vec::new();
         for &item in items {
             // Directories that could not be made have failed.
-            if job.results.state(item) != State::Left {
+            if job.outcomes.results.state(item) != State::Left {
                 continue;
             }
-            job.tree.write_target(item, &mut target);
+            job.plan.tree.write_target(item, &mut target);
             let finished = self.with_descriptors(|worker| worker.finish_dir(item, &target));
             match finished {
                 Ok(outcome) => job.done(vec![outcome]),
@@ -238,14 +245,17 @@ impl Worker<'_> {
     /// Sets the times of a root that is this directory once more.
     pub(crate) fn root_times(&mut self, below: &[u8]) {
         let job = self.job;
-        for root in 0..job.tree.roots.len() {
-            let item = RootItem(job.tree.items_of(root).start);
-            let is_dir = job.tree.roots[root].source.stat.kind() == FileKind::Dir;
-            if !is_dir || job.tree.items_of(root).is_empty() || !job.options.preserve.times {
+        for root in 0..job.plan.tree.roots.len() {
+            let item = RootItem(job.plan.tree.items_of(root).start);
+            let is_dir = job.plan.tree.roots[root].source.stat.kind() == FileKind::Dir;
+            if !is_dir
+                || job.plan.tree.items_of(root).is_empty()
+                || !job.plan.options.preserve.times
+            {
                 continue;
             }
             let mut target = Vec::new();
-            job.tree.write_target(item, &mut target);
+            job.plan.tree.write_target(item, &mut target);
             if target != below {
                 continue;
             }
@@ -260,14 +270,14 @@ impl Worker<'_> {
     /// well if `below` is no root.
     pub(crate) fn root_has_xattrs(&mut self, below: &[u8]) -> bool {
         let job = self.job;
-        if !job.options.preserve.xattrs {
+        if !job.plan.options.preserve.xattrs {
             return true;
         }
         let mut target = Vec::new();
-        (0..job.tree.roots.len()).all(|root| {
-            let items = job.tree.items_of(root);
-            let is_dir = job.tree.roots[root].source.stat.kind() == FileKind::Dir;
-            job.tree.write_target(RootItem(items.start), &mut target);
+        (0..job.plan.tree.roots.len()).all(|root| {
+            let items = job.plan.tree.items_of(root);
+            let is_dir = job.plan.tree.roots[root].source.stat.kind() == FileKind::Dir;
+            job.plan.tree.write_target(RootItem(items.start), &mut target);
             if !is_dir || items.is_empty() || target != below {
                 return true;
             }
@@ -281,7 +291,7 @@ impl Worker<'_> {
     /// Sets the times of a directory, even one that may not be opened.
     fn set_times(&mut self, target: &[u8], times: &Timestamps) -> Result<(), Errno> {
         if target.is_empty() {
-            let top = &self.job.top.fd;
+            let top = &self.job.plan.top.fd;
             return set_times_at(top, c".", times);
         }
         let (dir, name) = parts(target);
@@ -306,21 +316,21 @@ impl Worker<'_> {
             return Ok(outcome);
         }
         // Lists inherited from its parent, which may be finished itself by now.
-        let inherits = job.inherits.load(Relaxed) || job.went_on.is_some();
+        let inherits = job.site.inherits.load(Relaxed) || job.plan.went_on.is_some();
         let subject = Subject::open(dir.as_fd());
         // The list of one that was there goes as that of a directory above would: the mode is that
         // of the source.
         meta::give_dir(
             &subject,
             &wanted,
-            &job.giving,
+            &job.means.giving,
             bits,
             inherits,
             &mut self.lost,
         );
         let lost = !self.lost.is_empty();
         job.lost(target, &mut self.lost);
-        if lost && job.options.strict {
+        if lost && job.plan.options.strict {
             return Err(incomplete(job.shown(target)));
         }
         let stat = meta::fstat(&dir).map_err(|errno| job.refused(target, "stat", errno))?;
@@ -359,9 +369,9 @@ impl Worker<'_> {
 
     fn dir_wanted(&mut self, item: RootItem) -> Result<FileMetadata, Error> {
         let job = self.job;
-        let path = || job.tree.source_path(item);
+        let path = || job.plan.tree.source_path(item);
         let place = self.source_dir(item)?;
-        let Some((listing, id)) = job.tree.entry(item) else {
+        let Some((listing, id)) = job.plan.tree.entry(item) else {
             return Err(Error::new(path(), "stat", Errno::INVAL));
         };
         let name = listing.name(id);
@@ -371,7 +381,7 @@ impl Worker<'_> {
         if FileStat::from(&raw).kind() != FileKind::Dir {
             return Err(Error::of_kind(path(), "stat", bc_walk::ErrorKind::Changed));
         }
-        let preserve = self.job.options.preserve;
+        let preserve = self.job.plan.options.preserve;
         let way = [own_path(&*place).as_bytes(), b"/", name.to_bytes()].concat();
         // It is there: what is not is /proc. Not everybody may open it who may see its attributes.
         let open = || {
@@ -404,7 +414,7 @@ impl Worker<'_> {
     /// The permission bits of a directory of the destination.
     fn bits_there(&mut self, target: &[u8]) -> Result<u32, Errno> {
         let stat = match target.is_empty() {
-            true => meta::fstat(&self.job.top.fd)?,
+            true => meta::fstat(&self.job.plan.top.fd)?,
             false => {
                 let (dir, name) = parts(target);
                 let dir = self.try_dir(dir)?;

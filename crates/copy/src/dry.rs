@@ -20,7 +20,7 @@ pub(crate) fn run(job: &Job<'_>) {
     let mut worker = Worker::new(job);
     let mut target = Vec::new();
     let links = HardLinks::find(job);
-    for item in (0..job.tree.len()).map(RootItem) {
+    for item in (0..job.plan.tree.len()).map(RootItem) {
         if job.is_over() {
             return;
         }
@@ -28,7 +28,7 @@ pub(crate) fn run(job: &Job<'_>) {
             job.leave_manifest(item);
             continue;
         }
-        job.tree.write_target(item, &mut target);
+        job.plan.tree.write_target(item, &mut target);
         match one(&mut worker, item, &target, &links) {
             Ok(Some(over)) => job.would_be(item, &target, &over),
             Ok(None) => {}
@@ -41,7 +41,7 @@ impl Job<'_> {
     /// Reports what would become of an entry.
     pub(crate) fn would_be(&self, item: RootItem, target: &[u8], over: &Over) {
         let shown = self.shown(target);
-        (self.observer)(match self.tree.kind(item) {
+        (self.means.observer)(match self.plan.tree.kind(item) {
             FileKind::Dir => Event::Made(&shown),
             _ => over.event(&shown),
         });
@@ -75,7 +75,7 @@ fn one(
         }
         Err(error) => return Err(error),
     };
-    let kind = job.tree.kind(item);
+    let kind = job.plan.tree.kind(item);
     if kind == FileKind::Dir {
         if target.is_empty() {
             job.done(vec![done(item)]);
@@ -91,7 +91,7 @@ fn one(
         return Ok(is_made.then_some(Over::Nothing));
     }
     let first = links.first_of(item);
-    if let Some((first, state)) = first.map(|first| (first, job.results.state(first)))
+    if let Some((first, state)) = first.map(|first| (first, job.outcomes.results.state(first)))
         && matches!(state, State::Copied | State::Before)
     {
         let found = match state {
@@ -110,6 +110,7 @@ fn one(
         return worker.try_special(item).map(|()| None);
     }
     let walked = job
+        .plan
         .tree
         .entry(item)
         .and_then(|(listing, id)| listing.stat(id));

@@ -122,8 +122,8 @@ fn fan_out_to(
     {
         return Ok(vec![finish(jobs.remove(0), missing)]);
     }
-    for job in jobs.iter().filter(|job| !job.options.restart) {
-        job.know_recorded(recorded(job.options, &job.top, &job.tree));
+    for job in jobs.iter().filter(|job| !job.plan.options.restart) {
+        job.know_recorded(recorded(job.plan.options, &job.plan.top, &job.plan.tree));
     }
     match options.dry_run {
         true => jobs.iter().for_each(crate::dry::run),
@@ -184,7 +184,7 @@ fn start<'a>(
     begin::start(&mut begun, options, observer);
     let manifest = manifest_target(options, &begun.top, &tree);
     let job = Job::new(options, begun, tree, manifest, progress, reported, cancel);
-    job.unnamed.store(unnamed::is_possible(&job), Relaxed);
+    job.site.unnamed.store(unnamed::is_possible(&job), Relaxed);
     job
 }
 
@@ -243,8 +243,8 @@ fn share_out(jobs: &[Job<'_>], links: &HardLinks) -> Shares {
     let Some(first) = jobs.first() else {
         return shares;
     };
-    let huge = huge::is_possible(first.options);
-    for item in (0..first.tree.len()).map(RootItem) {
+    let huge = huge::is_possible(first.plan.options);
+    for item in (0..first.plan.tree.len()).map(RootItem) {
         let mut takers = jobs.len();
         for job in jobs.iter().filter(|job| job.is_manifest(item)) {
             job.leave_manifest(item);
@@ -253,7 +253,7 @@ fn share_out(jobs: &[Job<'_>], links: &HardLinks) -> Shares {
         if takers == 0 || links.is_further(item) {
             continue;
         }
-        match (first.tree.kind(item), first.tree.size(item)) {
+        match (first.plan.tree.kind(item), first.plan.tree.size(item)) {
             (FileKind::Dir, _) => {}
             (FileKind::File, size) if size <= SMALL => shares.small.push(item),
             (FileKind::File, size) if size >= HUGE && huge => shares.huge.push(item),
@@ -270,13 +270,13 @@ fn run(jobs: &[Job<'_>]) -> Result<(), Error> {
     };
     for job in jobs {
         // Before workers need the descriptors.
-        if job.options.durability != Durability::None {
-            job.also_sync(job.top.id.dev, &job.top.fd);
+        if job.plan.options.durability != Durability::None {
+            job.also_sync(job.plan.top.id.dev, &job.plan.top.fd);
         }
     }
     let mut mains: Vec<Worker<'_>> = jobs.iter().map(Worker::new).collect();
     for main in &mut mains {
-        (0..main.job.tree.roots.len()).try_for_each(|root| main.make_dirs(root))?;
+        (0..main.job.plan.tree.roots.len()).try_for_each(|root| main.make_dirs(root))?;
     }
     let links = HardLinks::find(first);
     let shares = share_out(jobs, &links);
@@ -304,7 +304,7 @@ fn copy_put_off(mains: &mut [Worker<'_>]) {
         for item in mains[at].job.take_put_off() {
             mains.iter_mut().for_each(Worker::let_go);
             let main = &mut mains[at];
-            match main.job.tree.kind(item) {
+            match main.job.plan.tree.kind(item) {
                 FileKind::File => medium(std::slice::from_mut(main), item),
                 _ => main.special(&[item]),
             }
@@ -316,7 +316,7 @@ fn copy_put_off(mains: &mut [Worker<'_>]) {
 fn share(jobs: &[Job<'_>], shares: &Shares) -> Result<(), Error> {
     let special = &shares.special;
     let files = shares.small.len() + special.len() + shares.medium.len() * BATCH;
-    let workers = jobs[0].options.workers;
+    let workers = jobs[0].plan.options.workers;
     let workers = workers.min(files.div_ceil(FILES_EACH)).max(1);
     let cursor = Cursor::with_batch(shares.small.len(), workers, BATCH, BATCH);
     let specials = Cursor::with_batch(special.len(), workers, BATCH, BATCH);

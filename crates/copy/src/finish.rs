@@ -33,18 +33,18 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
     let plan = plan(&job);
     let stopped = job.why_stopped();
     let over = job.is_over();
-    let unread = Unread::find(&job.tree);
-    let mut rows = job.results.take();
+    let unread = Unread::find(&job.plan.tree);
+    let mut rows = job.outcomes.results.take();
     rows.add_unread(&unread.entries);
     let mut copied = count(&job, &rows, missing + unread.unlisted.len() as u64);
     copied.stopped = stopped.map(|errno| errno.to_string());
-    if job.options.dry_run {
+    if job.plan.options.dry_run {
         return Ok(copied);
     }
     let mut synced = Ok(());
     if !over && let Some(plan) = plan.filter(|_| job.has_manifest()) {
         // Files that a manifest declares to be on the disk have to be there first.
-        let lasting = match job.options.durability {
+        let lasting = match job.plan.options.durability {
             Durability::None => Lasting::Mounted,
             _ => {
                 synced = job.sync_all();
@@ -66,7 +66,7 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
         }
         copied.manifest = Some(written.shown);
     }
-    if !over && job.options.durability != Durability::None {
+    if !over && job.plan.options.durability != Durability::None {
         // An error is reported once, to the first caller that asks.
         synced
             .and(job.sync_all())
@@ -74,9 +74,10 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
     }
     // A signal may come when nothing but the manifest is left.
     let complete = copied.failed == 0 && copied.left == 0 && !over;
-    copied.resumable = job.log.is_kept() && !complete && job.has_recorded(job.log.flush());
+    copied.resumable =
+        job.means.log.is_kept() && !complete && job.has_recorded(job.means.log.flush());
     if complete {
-        job.log.remove();
+        job.means.log.remove();
     }
     Ok(copied)
 }
@@ -85,11 +86,12 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
 /// same. Returns the mode to restore.
 fn open_to_owner(job: &Job<'_>, plan: &ManifestPlan) -> Option<(DestDir, Mode)> {
     const OPEN: u32 = 0o300;
-    let is_there = job.options.manifest == ManifestPlace::Destination && !plan.below.is_empty();
+    let is_there =
+        job.plan.options.manifest == ManifestPlace::Destination && !plan.below.is_empty();
     if !is_there || meta::is_root() {
         return None;
     }
-    let dir = DestDir::open(job.top.fd.as_fd(), &plan.below).ok()?;
+    let dir = DestDir::open(job.plan.top.fd.as_fd(), &plan.below).ok()?;
     let stat = FileStat::from(&meta::fstat(&dir.fd).ok()?);
     let own = rustix::process::geteuid().as_raw();
     if stat.uid != own || stat.mode & OPEN == OPEN {
@@ -110,36 +112,39 @@ pub(crate) fn remove_stages(job: &Job<'_>) {
         let Ok(dir) = worker.try_dir(below) else {
             return;
         };
-        let stage = known.map_or_else(|| job.id.stage(&dir, target, None), str::to_owned);
+        let stage = known.map_or_else(|| job.plan.id.stage(&dir, target, None), str::to_owned);
         match refuse_foreign(dir.fd.as_fd(), &stage) {
             Ok(()) => stage::remove(dir.fd.as_fd(), &stage),
             Err(NoStage::System(_)) => {}
             Err(NoStage::Foreign(why)) => {
                 let path = shown_below(&job.shown(below), stage.as_bytes());
                 let text = format!("{}: {why}: left alone", Escaped(&path));
-                (job.observer)(Event::Warning(&text));
+                (job.means.observer)(Event::Warning(&text));
             }
         }
     };
-    for (stage, target) in &job.known.stages {
+    for (stage, target) in &job.plan.known.stages {
         if is_stage(stage.as_bytes()) {
             remove(target, Some(stage));
         }
     }
-    job.known.unseen().for_each(|target| remove(target, None));
+    job.plan
+        .known
+        .unseen()
+        .for_each(|target| remove(target, None));
 }
 
 fn count(job: &Job<'_>, rows: &Rows, missing: u64) -> Copied {
     let mut copied = Copied {
-        walked: u64::from(job.tree.len()) + missing,
+        walked: u64::from(job.plan.tree.len()) + missing,
         failed: missing,
-        bytes: job.written.load(Relaxed),
-        incomplete: job.incomplete.load(Relaxed),
+        bytes: job.outcomes.written.load(Relaxed),
+        incomplete: job.outcomes.incomplete.load(Relaxed),
         ..Copied::default()
     };
-    for item in (0..job.tree.len()).map(RootItem) {
+    for item in (0..job.plan.tree.len()).map(RootItem) {
         let state = rows.state(item);
-        let is_file = job.tree.kind(item) == FileKind::File;
+        let is_file = job.plan.tree.kind(item) == FileKind::File;
         if is_file && matches!(state, State::Copied | State::Before) {
             copied.files += 1;
         }
@@ -154,10 +159,10 @@ fn count(job: &Job<'_>, rows: &Rows, missing: u64) -> Copied {
             State::Left => copied.left += 1,
         }
         if is_file && matches!(state, State::Failed | State::Left) {
-            copied.bytes_left += job.tree.size(item);
+            copied.bytes_left += job.plan.tree.size(item);
         }
     }
-    for root in &job.tree.roots {
+    for root in &job.plan.tree.roots {
         if let SourceContent::Listing(listing) = &*root.content {
             copied.filtered.add(listing.skipped());
             copied.directories += listing.directories();
@@ -257,14 +262,14 @@ pub(crate) fn refuse_copied_manifest(
 
 /// True if an earlier run has done all of it; nothing else is reported then.
 pub(crate) fn is_done(job: &Job<'_>) -> bool {
-    if job.known.len() > 0 {
+    if job.plan.known.len() > 0 {
         // The work of an interrupted run may be in no manifest.
         return false;
     }
-    let first = job.tree.roots.first().map(|root| &root.source);
-    let plan = first.and_then(|first| early_plan(job.options, &job.top, first));
+    let first = job.plan.tree.roots.first().map(|root| &root.source);
+    let plan = first.and_then(|first| early_plan(job.plan.options, &job.plan.top, first));
     let is_done = plan.is_some_and(|plan| manifest::is_done(job, &plan));
-    job.was_done.store(is_done, Relaxed);
+    job.site.was_done.store(is_done, Relaxed);
     is_done
 }
 
@@ -292,16 +297,16 @@ fn early_plan(options: &CopyOptions, top: &Top, first: &Source) -> Option<Manife
 }
 
 fn plan(job: &Job<'_>) -> Option<ManifestPlan> {
-    let (top, first) = (&job.top, &job.tree.roots[0].source);
-    let file = manifest_file(job.options, top, first)?;
+    let (top, first) = (&job.plan.top, &job.plan.tree.roots[0].source);
+    let file = manifest_file(job.plan.options, top, first)?;
     let (root, below) = manifest_root(top, first);
-    if !below.is_empty() && job.tree.items_of(0).is_empty() {
+    if !below.is_empty() && job.plan.tree.items_of(0).is_empty() {
         // Nothing was made of a source that could not be opened.
         return None;
     }
     let made = |root: usize| {
         let known = job.known_root(root);
-        job.new_roots[root].load(Relaxed) || known.is_some_and(|known| known.made)
+        job.site.new_roots[root].load(Relaxed) || known.is_some_and(|known| known.made)
     };
     let whole = !below.is_empty() && made(0);
     Some(ManifestPlan {

@@ -84,7 +84,7 @@ fn fill(receivers: &mut [Receiver<'_>], open: &Open) -> Result<FileStat, Error> 
     let (stat, _) = one_state(job, item, open, |stat, go_on| {
         let reading = SourceReading {
             open,
-            layout: &layout(job.options.sparse, open, stat),
+            layout: &layout(job.plan.options.sparse, open, stat),
             again: std::mem::replace(&mut again, true),
             go_on,
         };
@@ -137,10 +137,10 @@ impl SourceReading<'_> {
             next: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             failure: Mutex::new(None),
-            cancel: job.cancel,
+            cancel: job.means.cancel,
             go_on: self.go_on,
         };
-        let digest = all(&shared, job.options.workers);
+        let digest = all(&shared, job.plan.options.workers);
         let lanes = shared.lanes.into_iter();
         let failures: Vec<_> = lanes.map(|lane| lane.failure.into_inner()).collect();
         for (receiver, failure) in receivers.iter_mut().zip(failures) {
@@ -158,7 +158,7 @@ impl SourceReading<'_> {
 
     fn lane<'a>(&self, receiver: &'a Receiver<'_>) -> Lane<'a> {
         let (job, stage) = (receiver.job, &receiver.stage);
-        let known = job.known.blocks.get(&stage.name);
+        let known = job.plan.known.blocks.get(&stage.name);
         let is_first = !self.again && receiver.is_kept;
         Lane {
             job,
@@ -257,6 +257,7 @@ fn one(
                 lane.take(layout.write(&lane.stage.file, part, at));
             }
             lane.job
+                .means
                 .progress
                 .bytes
                 .fetch_add(part.len() as u64, Relaxed);
@@ -298,7 +299,7 @@ impl HugeShared<'_> {
             match proven {
                 Some(parts) => {
                     let count = range.end - range.start;
-                    lane.job.progress.bytes.fetch_add(count, Relaxed);
+                    lane.job.means.progress.bytes.fetch_add(count, Relaxed);
                     there = Some(parts);
                 }
                 None => lacking.push(lane),
@@ -321,7 +322,7 @@ impl Lane<'_> {
         if self.failure.get().is_some() {
             return;
         }
-        self.job.written.fetch_add(count, Relaxed);
+        self.job.outcomes.written.fetch_add(count, Relaxed);
         if self.is_recorded {
             record::push_block(piece, &self.stage.name, block, parts);
             self.job.append(piece);

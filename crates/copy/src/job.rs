@@ -66,8 +66,17 @@ impl Begun {
     }
 }
 
-/// One copy.
+/// One copy: what was decided before its first entry, the means by which it is made, what is found
+/// out about the destination on the way, and what became of the entries.
 pub(crate) struct Job<'a> {
+    pub(crate) plan: JobPlan<'a>,
+    pub(crate) means: JobMeans<'a>,
+    pub(crate) site: JobSite,
+    pub(crate) outcomes: JobOutcomes,
+}
+
+/// What is copied to which place, and how: nothing of it changes.
+pub(crate) struct JobPlan<'a> {
     pub(crate) options: &'a CopyOptions,
     pub(crate) order: CopyOrder,
     pub(crate) tree: SourceTree,
@@ -80,59 +89,70 @@ pub(crate) struct Job<'a> {
     pub(crate) known: KnownWork,
     /// Time at which the first of its runs began, in nanoseconds since 1970; `None` for a new copy.
     pub(crate) went_on: Option<i64>,
-    recorded: OnceLock<TreeRecords>,
-    /// True if the copy was complete before this run.
-    pub(crate) was_done: AtomicBool,
     /// Time at which this run began, before anything was looked at, in nanoseconds since 1970 by
     /// the clock that stamps files.
     began: i64,
-    /// See [`given`].
-    pub(crate) given: u64,
-    pub(crate) session: Option<MountSession>,
-    /// True if stages may be made that have no name.
-    pub(crate) unnamed: AtomicBool,
-    /// Traits of the file system that the top is on.
-    pub(crate) top_traits: Traits,
-    /// File systems that sources are on.
-    pub(crate) systems: Systems,
+}
+
+/// Means of a copy, and the ways to its caller.
+pub(crate) struct JobMeans<'a> {
     pub(crate) log: Log,
-    pub(crate) results: Results,
-    /// Files that this run has given names.
-    pub(crate) named: NamedEntries,
+    /// True if it was reported that the journal cannot be written to.
+    unrecorded: AtomicBool,
     pub(crate) giving: Giving,
     pub(crate) progress: &'a CopyProgress,
     pub(crate) observer: &'a Observer<'a>,
     /// Relay by which the observer is reached.
     pub(crate) relay: &'a Relay<'a>,
     pub(crate) cancel: &'a Cancel,
-    /// Roots of the destination that were made by this run, in which no name can be taken.
-    pub(crate) new_roots: Vec<AtomicBool>,
+    /// Shortage of descriptors among the workers.
+    pub(crate) shortage: Shortage,
+    barrier: Mutex<()>,
+    /// The file systems of the top, and of mounts below it that were written to, by their numbers.
+    mounts: Mutex<Vec<(u64, OwnedFd)>>,
+}
+
+/// What is found out about a destination, and about earlier copies there.
+pub(crate) struct JobSite {
+    pub(crate) session: Option<MountSession>,
+    /// Traits of the file system that the top is on.
+    pub(crate) top_traits: Traits,
+    /// File systems that sources are on.
+    pub(crate) systems: Systems,
+    /// True if stages may be made that have no name.
+    pub(crate) unnamed: AtomicBool,
     /// True if a directory has inherited an access control list.
     pub(crate) inherits: AtomicBool,
     pub(crate) refusals: Refusals,
+    /// Roots of the destination that were made by this run, in which no name can be taken.
+    pub(crate) new_roots: Vec<AtomicBool>,
+    /// Directories that were there before.
+    found: Mutex<HashSet<RootItem>>,
+    recorded: OnceLock<TreeRecords>,
+    /// True if the copy was complete before this run.
+    pub(crate) was_done: AtomicBool,
     /// The entry that gives way to the manifest, once it is known.
     left_out: OnceLock<RootItem>,
-    stopped: Mutex<Option<Errno>>,
-    stops: AtomicBool,
+}
+
+/// What became of the entries.
+pub(crate) struct JobOutcomes {
+    pub(crate) results: Results,
+    /// Files that this run has given names.
+    pub(crate) named: NamedEntries,
     pub(crate) written: AtomicU64,
     pub(crate) incomplete: AtomicU64,
     /// Kinds of failures to give metadata, each with the number of files.
     reported_lost: Mutex<Vec<(LostMeta, u64)>>,
+    stopped: Mutex<Option<Errno>>,
+    stops: AtomicBool,
     /// Directories that could not be made, with the reasons.
     unmade: Mutex<HashMap<Vec<u8>, Errno>>,
-    /// True if it was reported that there are no direct reads.
-    pub(crate) reported_direct: AtomicBool,
-    barrier: Mutex<()>,
-    /// The file systems of the top, and of mounts below it that were written to, by their numbers.
-    mounts: Mutex<Vec<(u64, OwnedFd)>>,
-    /// Shortage of descriptors among the workers.
-    pub(crate) shortage: Shortage,
     /// Entries whose copies failed for want of descriptors: they are copied again in the end, when
     /// no other worker has any open. `None` from then on, and in a dry run, which ends without that.
     put_off: Mutex<Option<Vec<RootItem>>>,
-    unrecorded: AtomicBool,
-    /// Directories that were there before.
-    found: Mutex<HashSet<RootItem>>,
+    /// True if it was reported that there are no direct reads.
+    pub(crate) reported_direct: AtomicBool,
 }
 
 /// Operations that pairs of file systems are known to refuse, so that they are not tried again.
@@ -188,136 +208,150 @@ impl<'a> Job<'a> {
         reported: DestinationObserver<'a>,
         cancel: &'a Cancel,
     ) -> Job<'a> {
-        let Begun {
-            top,
-            id,
-            spare,
-            known,
-            went_on,
-            began,
-            log,
-            ..
-        } = begun;
         let DestinationObserver { observer, relay } = reported;
         let stride = options
             .algorithm
             .map_or(0, |algorithm| algorithm.digest_len());
-        let results = Results::new(tree.len(), stride);
-        let new_roots = tree.roots.iter().map(|_| AtomicBool::new(false)).collect();
-        let session = Some(MountSession::of(&top.fd)).filter(MountSession::is_known);
-        let top_traits = traits_or_unknown(&top.fd, top.id.dev);
-        let given = given(options.preserve);
-        let order = CopyOrder {
-            on_conflict: options.on_conflict,
-            strict: options.strict,
-            given,
-            goes_on: went_on.is_some(),
-            is_anew: known.is_anew(),
-            is_doubtful: known.is_doubtful(),
-        };
-        Job {
-            options,
-            order,
-            tree,
-            top,
-            manifest_target,
-            id,
-            spare,
-            known,
-            went_on,
+        let goes_on = begun.went_on.is_some();
+        let site = JobSite {
+            session: Some(MountSession::of(&begun.top.fd)).filter(MountSession::is_known),
+            top_traits: traits_or_unknown(&begun.top.fd, begun.top.id.dev),
+            systems: Systems::default(),
+            unnamed: AtomicBool::new(false),
+            inherits: AtomicBool::new(false),
+            refusals: Refusals::default(),
+            new_roots: tree.roots.iter().map(|_| AtomicBool::new(false)).collect(),
+            found: Mutex::default(),
             recorded: OnceLock::new(),
             was_done: AtomicBool::new(false),
-            began,
-            given,
-            session,
-            unnamed: AtomicBool::new(false),
-            top_traits,
-            systems: Systems::default(),
-            log,
-            results,
-            named: NamedEntries::new(options.on_conflict, went_on.is_some()),
+            left_out: OnceLock::new(),
+        };
+        let outcomes = JobOutcomes {
+            results: Results::new(tree.len(), stride),
+            named: NamedEntries::new(options.on_conflict, goes_on),
+            written: AtomicU64::new(0),
+            incomplete: AtomicU64::new(0),
+            reported_lost: Mutex::default(),
+            stopped: Mutex::default(),
+            stops: AtomicBool::new(false),
+            unmade: Mutex::default(),
+            put_off: Mutex::new((!options.dry_run).then(Vec::new)),
+            reported_direct: AtomicBool::new(false),
+        };
+        let means = JobMeans {
+            log: begun.log,
+            unrecorded: AtomicBool::new(false),
             giving: Giving::new(options.preserve),
             progress,
             observer,
             relay,
             cancel,
-            new_roots,
-            inherits: AtomicBool::new(false),
-            refusals: Refusals::default(),
-            left_out: OnceLock::new(),
-            stopped: Mutex::new(None),
-            stops: AtomicBool::new(false),
-            written: AtomicU64::new(0),
-            incomplete: AtomicU64::new(0),
-            reported_lost: Mutex::new(Vec::new()),
-            unmade: Mutex::default(),
-            reported_direct: AtomicBool::new(false),
-            barrier: Mutex::new(()),
-            mounts: Mutex::new(Vec::new()),
             shortage: Shortage::new(),
-            put_off: Mutex::new((!options.dry_run).then(Vec::new)),
-            unrecorded: AtomicBool::new(false),
-            found: Mutex::default(),
+            barrier: Mutex::new(()),
+            mounts: Mutex::default(),
+        };
+        let plan = JobPlan {
+            options,
+            order: CopyOrder {
+                on_conflict: options.on_conflict,
+                strict: options.strict,
+                given: given(options.preserve),
+                goes_on,
+                is_anew: begun.known.is_anew(),
+                is_doubtful: begun.known.is_doubtful(),
+            },
+            tree,
+            top: begun.top,
+            manifest_target,
+            id: begun.id,
+            spare: begun.spare,
+            known: begun.known,
+            went_on: begun.went_on,
+            began: begun.began,
+        };
+        Job {
+            plan,
+            means,
+            site,
+            outcomes,
         }
     }
 
     /// What is recorded of the directory that a root is, which may be one of an earlier run.
     pub(crate) fn known_root(&self, root: usize) -> Option<&RootRecord> {
-        let number = self.tree.roots[root].source.number as u64;
-        self.known.roots.iter().find(|known| known.root == number)
+        let number = self.plan.tree.roots[root].source.number as u64;
+        self.plan
+            .known
+            .roots
+            .iter()
+            .find(|known| known.root == number)
     }
 
     /// Takes down that a directory was there already.
     pub(crate) fn found(&self, item: RootItem) {
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = self
+            .site
+            .found
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         found.insert(item);
     }
 
     /// True if a directory was there before the copy, and is the user's.
     pub(crate) fn was_there(&self, item: RootItem) -> bool {
-        let (root, _) = self.tree.root(item);
+        let (root, _) = self.plan.tree.root(item);
         if self.known_root(root).is_some_and(|known| known.made) {
             // An earlier run has made all of it.
             return false;
         }
-        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = self
+            .site
+            .found
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         found.contains(&item)
     }
 
     /// Whether nothing more is to be begun.
     pub(crate) fn is_over(&self) -> bool {
-        self.stops.load(Relaxed) || self.cancel.is_cancelled()
+        self.outcomes.stops.load(Relaxed) || self.means.cancel.is_cancelled()
     }
 
     /// Returns the manifest of an earlier, complete copy: an empty one before it is known.
     pub(crate) fn recorded(&self) -> &TreeRecords {
         static NONE: TreeRecords = TreeRecords::none();
-        self.recorded.get().unwrap_or(&NONE)
+        self.site.recorded.get().unwrap_or(&NONE)
     }
 
     /// Sets the records of that manifest.
     pub(crate) fn know_recorded(&self, recorded: TreeRecords) {
-        let _ = self.recorded.set(recorded);
+        let _ = self.site.recorded.set(recorded);
     }
 
     /// True if nothing was lost on the way to any of the copies.
     pub(crate) fn is_complete(&self) -> bool {
-        self.incomplete.load(Relaxed) == 0 && self.why_stopped().is_none() && !self.is_over()
+        self.outcomes.incomplete.load(Relaxed) == 0
+            && self.why_stopped().is_none()
+            && !self.is_over()
     }
 
     /// True if a change since this run began would give a source another time than this.
     pub(crate) fn was_settled(&self, stamp: &Stamp) -> bool {
-        is_settled_at(stamp, self.began)
+        is_settled_at(stamp, self.plan.began)
     }
 
     /// Returns the reason for which the destination takes no more.
     pub(crate) fn why_stopped(&self) -> Option<Errno> {
-        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+        *self
+            .outcomes
+            .stopped
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the path of a target as it is shown.
     pub(crate) fn shown(&self, target: &[u8]) -> Vec<u8> {
-        match shown_below(&self.top.path, target) {
+        match shown_below(&self.plan.top.path, target) {
             path if path.is_empty() => b".".to_vec(),
             path => path,
         }
@@ -327,8 +361,12 @@ impl<'a> Job<'a> {
     /// and stop the copy.
     pub(crate) fn refused(&self, target: &[u8], op: &'static str, errno: Errno) -> Error {
         if matches!(errno, Errno::NOSPC | Errno::DQUOT | Errno::ROFS) {
-            self.stops.store(true, Relaxed);
-            let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+            self.outcomes.stops.store(true, Relaxed);
+            let mut stopped = self
+                .outcomes
+                .stopped
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             stopped.get_or_insert(errno);
         }
         Error::new(self.shown(target), op, errno)
@@ -344,7 +382,11 @@ impl<'a> Job<'a> {
 
     /// Returns the failure of a directory that could not be made, and remembers it.
     pub(crate) fn not_made(&self, target: &[u8], errno: Errno) -> Error {
-        let mut unmade = self.unmade.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unmade = self
+            .outcomes
+            .unmade
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         unmade.insert(target.to_vec(), errno);
         drop(unmade);
         self.refused(target, "mkdir", errno)
@@ -353,7 +395,11 @@ impl<'a> Job<'a> {
     /// Returns the failure of an entry whose directory cannot be opened: if one of its ancestors
     /// could not be made, with the reason of that one.
     pub(crate) fn no_directory(&self, target: &[u8], errno: Errno) -> Error {
-        let unmade = self.unmade.lock().unwrap_or_else(PoisonError::into_inner);
+        let unmade = self
+            .outcomes
+            .unmade
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut dir = parts(target).0;
         while !dir.is_empty() && !unmade.is_empty() {
             if let Some(why) = unmade.get(dir) {
@@ -366,7 +412,7 @@ impl<'a> Job<'a> {
 
     pub(crate) fn fail(&self, item: RootItem, error: &Error) {
         self.fail_unreported(item, error);
-        (self.observer)(Event::Failed(error));
+        (self.means.observer)(Event::Failed(error));
     }
 
     /// Takes down that an entry is to be copied again in the end, if it failed for want of
@@ -375,7 +421,11 @@ impl<'a> Job<'a> {
         if !is_shortage(error) {
             return false;
         }
-        let mut put_off = self.put_off.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut put_off = self
+            .outcomes
+            .put_off
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         match &mut *put_off {
             Some(items) => items.push(item),
             None => return false,
@@ -385,22 +435,27 @@ impl<'a> Job<'a> {
 
     /// Returns the entries that were put off. What fails from now on has failed for good.
     pub(crate) fn take_put_off(&self) -> Vec<RootItem> {
-        let mut put_off = self.put_off.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut put_off = self
+            .outcomes
+            .put_off
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         put_off.take().unwrap_or_default()
     }
 
     /// Records a failure that another destination has reported.
     pub(crate) fn fail_unreported(&self, item: RootItem, error: &Error) {
-        self.results.fail(item, error);
-        self.progress.files.fetch_add(1, Relaxed);
+        self.outcomes.results.fail(item, error);
+        self.means.progress.files.fetch_add(1, Relaxed);
     }
 
     /// Records the outcomes of entries.
     pub(crate) fn done(&self, outcomes: Vec<EntryOutcome>) {
-        self.progress
+        self.means
+            .progress
             .files
             .fetch_add(outcomes.len() as u64, Relaxed);
-        self.results.put(outcomes);
+        self.outcomes.results.put(outcomes);
     }
 
     /// Returns the outcome of an entry that has its name.
@@ -439,7 +494,8 @@ impl<'a> Job<'a> {
     /// Makes a file system that caches attributes, as FUSE does for a second, ask for them again:
     /// under one name it does not see changes made under another.
     pub(crate) fn ask_anew(&self, dir: &DestDir, name: &[u8]) {
-        let knows = self.top_traits.asks_at_open == Answer::No && dir.id.dev == self.top.id.dev;
+        let knows =
+            self.site.top_traits.asks_at_open == Answer::No && dir.id.dev == self.plan.top.id.dev;
         if !knows {
             let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
             let _ = rustix::fs::statx(&dir.fd, name, flags, StatxFlags::NLINK);
@@ -448,7 +504,7 @@ impl<'a> Job<'a> {
 
     /// True if a source is in the state in which it was walked.
     pub(crate) fn is_as_walked(&self, item: RootItem, source: &FileStat) -> bool {
-        let entry = self.tree.entry(item);
+        let entry = self.plan.tree.entry(item);
         let walked = entry.and_then(|(listing, id)| listing.stat(id));
         walked.is_some_and(|walked| {
             let state = |stat: &FileStat| (stat.id, stat.stamp, stat.mode, stat.uid, stat.gid);
@@ -461,19 +517,19 @@ impl<'a> Job<'a> {
     /// describes the mount.
     pub(crate) fn states_prove(&self, dir: &DestDir, there: &Existing) -> bool {
         let id = there.stat.id;
-        let is_here = dir.id.dev == self.top.id.dev && id.dev == self.top.id.dev;
-        is_here && self.top_traits.identity_proves_content(id.ino)
+        let is_here = dir.id.dev == self.plan.top.id.dev && id.dev == self.plan.top.id.dev;
+        is_here && self.site.top_traits.identity_proves_content(id.ino)
     }
 
     /// Reports metadata that a copy could not be given.
     pub(crate) fn lost(&self, target: &[u8], lost: &mut Vec<LostMeta>) {
         for lost in lost.drain(..) {
-            self.incomplete.fetch_add(1, Relaxed);
+            self.outcomes.incomplete.fetch_add(1, Relaxed);
             if !self.is_worth_telling(lost) {
                 continue;
             }
             let error = Error::new(self.shown(target), lost.op, lost.errno);
-            (self.observer)(Event::Incomplete(&error));
+            (self.means.observer)(Event::Incomplete(&error));
         }
     }
 
@@ -481,6 +537,7 @@ impl<'a> Job<'a> {
     /// cannot keep those of a million files, so some of them are reported, all are counted.
     fn is_worth_telling(&self, lost: LostMeta) -> bool {
         let mut reported = self
+            .outcomes
             .reported_lost
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
@@ -499,34 +556,34 @@ impl<'a> Job<'a> {
     /// True if an entry, usually the manifest of an earlier copy, would have the path of this
     /// copy's manifest.
     pub(crate) fn is_manifest(&self, item: RootItem) -> bool {
-        let Some(manifest) = &self.manifest_target else {
+        let Some(manifest) = &self.plan.manifest_target else {
             return false;
         };
-        if !self.tree.may_be_called(item, MANIFEST_NAME.as_bytes()) {
+        if !self.plan.tree.may_be_called(item, MANIFEST_NAME.as_bytes()) {
             return false;
         }
         let mut target = Vec::new();
-        self.tree.write_target(item, &mut target);
+        self.plan.tree.write_target(item, &mut target);
         target == *manifest
     }
 
     /// True if this is the entry that was left out for the manifest.
     pub(crate) fn is_left_out(&self, item: RootItem) -> bool {
-        self.left_out.get() == Some(&item)
+        self.site.left_out.get() == Some(&item)
     }
 
     /// Leaves such an entry out and reports it as skipped.
     pub(crate) fn leave_manifest(&self, item: RootItem) {
-        let _ = self.left_out.set(item);
+        let _ = self.site.left_out.set(item);
         let mut target = Vec::new();
-        self.tree.write_target(item, &mut target);
-        if self.tree.root(item).1.source.stat.kind() != FileKind::Dir {
+        self.plan.tree.write_target(item, &mut target);
+        if self.plan.tree.root(item).1.source.stat.kind() != FileKind::Dir {
             let text = "it was named, and the manifest of this copy takes its place: have that \
                         written to another file, or none";
             let error = Error::with_message(self.shown(&target), "copy", text);
             return self.fail(item, &error);
         }
-        (self.observer)(Event::Skipped(&self.shown(&target), Why::Manifest));
+        (self.means.observer)(Event::Skipped(&self.shown(&target), Why::Manifest));
         self.done(vec![EntryOutcome {
             item,
             state: State::Skipped,
@@ -538,30 +595,33 @@ impl<'a> Job<'a> {
 
     /// True if a manifest is written.
     pub(crate) fn has_manifest(&self) -> bool {
-        self.options.manifest != ManifestPlace::None && self.options.algorithm.is_some()
+        self.plan.options.manifest != ManifestPlace::None && self.plan.options.algorithm.is_some()
     }
 
     /// Locks the barrier, for the thread that is between two of them.
     pub(crate) fn barrier(&self) -> MutexGuard<'_, ()> {
-        self.barrier.lock().unwrap_or_else(PoisonError::into_inner)
+        self.means
+            .barrier
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Appends records to the journal. Without one the copy continues.
     pub(crate) fn append(&self, piece: &mut Vec<u8>) {
-        let appended = self.log.append(piece);
+        let appended = self.means.log.append(piece);
         self.has_recorded(appended);
     }
 
     /// Returns true if the records were written; warns once if not.
     pub(crate) fn has_recorded(&self, recorded: io::Result<()>) -> bool {
         if let Err(error) = &recorded
-            && !self.unrecorded.swap(true, Relaxed)
+            && !self.means.unrecorded.swap(true, Relaxed)
         {
             let text = format!(
                 "the journal cannot be written to any more: {error}; should this run be \
                  interrupted, what it does from here on is done again"
             );
-            (self.observer)(Event::Warning(&text));
+            (self.means.observer)(Event::Warning(&text));
         }
         recorded.is_ok()
     }
@@ -569,7 +629,11 @@ impl<'a> Job<'a> {
     /// Adds the file system of a directory, given with its number, to those that are forced to their
     /// disks.
     pub(crate) fn also_sync(&self, dev: u64, dir: impl AsFd) {
-        let mut mounts = self.mounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mounts = self
+            .means
+            .mounts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let is_new = mounts.iter().all(|(known, _)| *known != dev);
         if is_new && let Ok(open) = self.readable(dir) {
             mounts.push((dev, open));
@@ -590,10 +654,10 @@ impl<'a> Job<'a> {
         mut open: impl FnMut() -> Result<T, Errno>,
         mut let_go: impl FnMut(),
     ) -> Result<T, Errno> {
-        let mut wait = self.shortage.wait(1);
+        let mut wait = self.means.shortage.wait(1);
         loop {
             let opened = open();
-            if !wait.again(&opened, || self.cancel.is_cancelled(), &mut let_go) {
+            if !wait.again(&opened, || self.means.cancel.is_cancelled(), &mut let_go) {
                 return opened;
             }
         }
@@ -601,10 +665,14 @@ impl<'a> Job<'a> {
 
     /// Forces the data of the destination's file systems to their disks.
     pub(crate) fn sync_all(&self) -> Result<(), Errno> {
-        let top = self.top.id.dev;
-        let mut mounts = self.mounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let top = self.plan.top.id.dev;
+        let mut mounts = self
+            .means
+            .mounts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if mounts.iter().all(|(dev, _)| *dev != top) {
-            mounts.push((top, self.readable(&self.top.fd)?));
+            mounts.push((top, self.readable(&self.plan.top.fd)?));
         }
         mounts
             .iter()

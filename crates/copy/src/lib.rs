@@ -23,9 +23,9 @@
 //! batches (`small`) and larger ones one by one (`single`); huge ones are copied by all of them
 //! block by block (`huge`). Each of several `destinations` has a job, and each job a worker in
 //! every thread; a file is read once, for all destinations that take it (`receiver`). `plan` decides
-//! about a name that is taken, by the facts that `decide` looks up; `queue` gives names to complete files; `special` makes
-//! everything but regular files, `links` further names; directories get their times last; `finish`
-//! counts, and `manifest` records what was done.
+//! about a name that is taken, by the facts that `decide` looks up; `queue` gives names to complete
+//! files; `special` makes everything but regular files, `links` further names; directories get their
+//! times last; `finish` counts, and `manifest` records what was done.
 //!
 //! [`restore()`] repairs a tree by its manifest from copies of it, with the same stages: files that
 //! bc-integrity's `verify` finds damaged or missing are copied from any source that holds them,

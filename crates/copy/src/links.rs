@@ -27,16 +27,16 @@ impl HardLinks {
     /// Finds files with several names, unless links are not preserved.
     pub(crate) fn find(job: &Job<'_>) -> HardLinks {
         let mut links = HardLinks::default();
-        if !job.options.preserve.links {
+        if !job.plan.options.preserve.links {
             return links;
         }
-        for item in (0..job.tree.len()).map(RootItem) {
-            let stat = match job.tree.entry(item) {
+        for item in (0..job.plan.tree.len()).map(RootItem) {
+            let stat = match job.plan.tree.entry(item) {
                 Some((listing, id)) => listing.meta(id),
-                None => Some(job.tree.root(item).1.source.stat.meta()),
+                None => Some(job.plan.tree.root(item).1.source.stat.meta()),
             };
             let several = stat.filter(|stat| stat.nlink > 1);
-            let Some(stat) = several.filter(|_| job.tree.kind(item) != FileKind::Dir) else {
+            let Some(stat) = several.filter(|_| job.plan.tree.kind(item) != FileKind::Dir) else {
                 continue;
             };
             match links.firsts.get(&stat.id) {
@@ -75,11 +75,14 @@ impl HardLinks {
                 let end = self.further.len().min(nth + BATCH);
                 record(worker, &self.further[nth..end]);
             }
-            if job.results.state(item) != State::Left {
+            if job.outcomes.results.state(item) != State::Left {
                 continue;
             }
             let first = firsts.get(&id).copied().unwrap_or(item);
-            let is_there = matches!(job.results.state(first), State::Copied | State::Before);
+            let is_there = matches!(
+                job.outcomes.results.state(first),
+                State::Copied | State::Before
+            );
             let linked = match is_there && first != item {
                 true => {
                     states.before(worker, first);
@@ -117,10 +120,10 @@ impl States {
     /// Looks at a file that is to get a further name.
     fn before(&mut self, worker: &mut Worker<'_>, first: RootItem) {
         let job = worker.job;
-        if !job.log.is_kept() || job.tree.kind(first) != FileKind::File {
+        if !job.means.log.is_kept() || job.plan.tree.kind(first) != FileKind::File {
             return;
         }
-        let Some(left) = job.results.meta(first) else {
+        let Some(left) = job.outcomes.results.meta(first) else {
             return;
         };
         let found = worker
@@ -138,9 +141,10 @@ impl States {
 
     /// Notes that the file has another name, that of `item`.
     fn after(&mut self, worker: &Worker<'_>, first: RootItem, item: RootItem) {
-        if let (Some((state, is_ours)), Some(meta)) =
-            (self.0.get_mut(&first), worker.job.results.meta(item))
-        {
+        if let (Some((state, is_ours)), Some(meta)) = (
+            self.0.get_mut(&first),
+            worker.job.outcomes.results.meta(item),
+        ) {
             let stamp = &mut state.stat.stamp;
             *is_ours &= (meta.ino, meta.size, meta.mtime_ns)
                 == (state.stat.id.ino, stamp.size, stamp.mtime_ns);
@@ -152,7 +156,7 @@ impl States {
         let mut target = Vec::new();
         for (first, (state, is_ours)) in &self.0 {
             if *is_ours {
-                worker.job.tree.write_target(*first, &mut target);
+                worker.job.plan.tree.write_target(*first, &mut target);
                 worker.placed(&target, &Placed::of(state));
             }
         }
@@ -163,10 +167,10 @@ impl States {
 fn record(worker: &Worker<'_>, names: &[(RootItem, Identity)]) {
     let target = |(item, _): &(RootItem, Identity)| {
         let mut target = Vec::with_capacity(USUAL);
-        worker.job.tree.write_target(*item, &mut target);
+        worker.job.plan.tree.write_target(*item, &mut target);
         target
     };
-    if worker.job.log.is_kept() {
+    if worker.job.means.log.is_kept() {
         let targets: Vec<Vec<u8>> = names.iter().map(target).collect();
         worker.record_begun(targets.iter().map(Vec::as_slice));
     }
@@ -186,28 +190,32 @@ fn look_again(
     items.sort_unstable();
     items.dedup();
     for item in items {
-        let (state, digest) = (job.results.state(item), job.results.digest(item));
-        let mut proof = job.results.proof(item);
+        let (state, digest) = (
+            job.outcomes.results.state(item),
+            job.outcomes.results.digest(item),
+        );
+        let mut proof = job.outcomes.results.proof(item);
         let is_there = matches!(state, State::Copied | State::Before);
         if let (Proof::None, true, Some(first)) = (proof, is_there, origins.get(&item))
-            && let Some((listing, id)) = job.tree.entry(*first)
+            && let Some((listing, id)) = job.plan.tree.entry(*first)
             && let Some(walked) = listing.stat(id)
             && job.is_as_walked(item, &walked)
         {
-            proof = job.results.proof(*first);
+            proof = job.outcomes.results.proof(*first);
         }
         let Ok(place) = worker.place(item) else {
             continue;
         };
         job.ask_anew(&place.dir, place.name());
         let found = job.outcome(item, state, &place.dir, place.name(), digest);
-        job.results
+        job.outcomes
+            .results
             .put(found.map(|found| EntryOutcome { proof, ..found }));
     }
 }
 
 fn alone(worker: &mut Worker<'_>, item: RootItem) {
-    let tree = &worker.job.tree;
+    let tree = &worker.job.plan.tree;
     let (kind, size) = (tree.kind(item), tree.size(item));
     let alone = std::slice::from_mut(worker);
     match kind {

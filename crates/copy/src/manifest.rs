@@ -70,7 +70,7 @@ pub(crate) fn write(
     lasting: Lasting,
 ) -> Result<WrittenManifest, Error> {
     let shown = plan.file.as_os_str().as_bytes().to_vec();
-    if job.was_done.load(Relaxed) {
+    if job.site.was_done.load(Relaxed) {
         return Ok(WrittenManifest::old(shown));
     }
     let beside = beside::find(job, plan, rows);
@@ -84,7 +84,8 @@ pub(crate) fn write(
     let recorded = job.recorded();
     let is_all = beside.is_empty()
         && recorded.scope().is_some_and(|scope| {
-            unlisted.is_empty() && recorded.is_all(&about.header(Some(scope)).0, &job.tree, rows)
+            unlisted.is_empty()
+                && recorded.is_all(&about.header(Some(scope)).0, &job.plan.tree, rows)
         });
     let written = match is_all && !rows.has_new_proofs() {
         true => return Ok(WrittenManifest::old(shown)),
@@ -155,7 +156,7 @@ fn find_earlier(about: &About<'_, '_>, shown: &[u8]) -> Result<(Option<Earlier>,
     let &About { job, plan, .. } = about;
     let mut looks = 0;
     loop {
-        let earlier = match earlier::look(job.options, plan, Whole::Proven) {
+        let earlier = match earlier::look(job.plan.options, plan, Whole::Proven) {
             ExistingManifest::Nothing => return Ok((None, Over::Nothing)),
             ExistingManifest::Manifest(earlier) => *earlier,
             ExistingManifest::Other(why) => {
@@ -195,7 +196,7 @@ fn replace_once(
         .for_each(AtomicFile::only_owner_writes);
     let (header, is_part) = about.header(earlier.as_ref().map(|earlier| &earlier.scope));
     let out = BufWriter::with_capacity(1 << 20, new.file());
-    let written = pipe::write(out, &header, job.options.workers, |out| {
+    let written = pipe::write(out, &header, job.plan.options.workers, |out| {
         fill(about, is_part, earlier, lasting, out)
     });
     written.map_err(|error| match error.io_error() {
@@ -221,7 +222,7 @@ fn replace_once(
 fn set_aside(job: &Job<'_>, plan: &ManifestPlan, why: &str) -> Result<bool, Error> {
     /// Number of manifests that may have been set aside there.
     const MOST: u32 = 1000;
-    if job.options.manifest != ManifestPlace::Destination {
+    if job.plan.options.manifest != ManifestPlace::Destination {
         return Ok(false);
     }
     let shown = plan.file.as_os_str().as_bytes();
@@ -238,7 +239,7 @@ fn set_aside(job: &Job<'_>, plan: &ManifestPlan, why: &str) -> Result<bool, Erro
                     bc_fs::Escaped(shown),
                     bc_fs::Escaped(name.as_bytes())
                 );
-                (job.observer)(Event::Warning(&text));
+                (job.means.observer)(Event::Warning(&text));
                 return Ok(true);
             }
             Err(failed) if failed.errno == Errno::EXIST => {}
@@ -321,7 +322,7 @@ fn fill(
 /// Returns the path of an entry in the manifest.
 fn path_in(job: &Job<'_>, plan: &ManifestPlan, item: RootItem) -> Vec<u8> {
     let mut path = Vec::with_capacity(USUAL);
-    job.tree.write_target(item, &mut path);
+    job.plan.tree.write_target(item, &mut path);
     below(plan, path)
 }
 
@@ -359,7 +360,7 @@ fn entry(
     let meta = rows.meta(item);
     let kind = match meta {
         Some(meta) => kind(FileKind::from_mode(meta.mode)),
-        None => kind(job.tree.kind(item)),
+        None => kind(job.plan.tree.kind(item)),
     };
     let mut entry = Entry::new(path, kind);
     entry.meta = meta;
@@ -398,7 +399,7 @@ fn entry(
                 let text = "has not the content of which the manifest says that it was copied, \
                             though size and time are the same: that record stays";
                 let shown = job.shown(&worker.place(item).ok()?.target);
-                (job.observer)(Event::Failed(&bc_walk::Error::with_message(
+                (job.means.observer)(Event::Failed(&bc_walk::Error::with_message(
                     shown, "compare", text,
                 )));
                 return Some(known);
@@ -427,7 +428,7 @@ fn stamp(
     digest: Digest,
     lasting: Lasting,
 ) -> Option<Stamp> {
-    let (listing, id) = worker.job.tree.entry(item)?;
+    let (listing, id) = worker.job.plan.tree.entry(item)?;
     let source = &listing.stat(id)?;
     let ends = Ends {
         source,
@@ -449,8 +450,8 @@ fn digest_there(worker: &mut Worker<'_>, item: RootItem) -> Option<Digest> {
     let job = worker.job;
     let place = worker.place(item).ok()?;
     let file = open_there(&place).ok()?;
-    let go_on = || !job.cancel.is_cancelled();
-    digest_of(&file, job.options.algorithm?, &mut Vec::new(), &go_on).ok()?
+    let go_on = || !job.means.cancel.is_cancelled();
+    digest_of(&file, job.plan.options.algorithm?, &mut Vec::new(), &go_on).ok()?
 }
 
 fn kind(kind: FileKind) -> Kind {

@@ -24,9 +24,9 @@ impl Worker<'_> {
         let job = self.job;
         let session = match lasting {
             Lasting::Durable => None,
-            Lasting::Mounted => Some(job.session.as_ref()?),
+            Lasting::Mounted => Some(job.site.session.as_ref()?),
         };
-        let given = job.given;
+        let given = job.plan.order.given;
         let from = self.proving(item, ends.source.id, ends.copy.ino)?;
         Some(of_text(KIND, session, &ends.text(from, given)))
     }
@@ -37,8 +37,8 @@ impl Worker<'_> {
         let Some(from) = self.proving(item, ends.source.id, ends.copy.ino) else {
             return false;
         };
-        let text = ends.text(from, job.given);
-        let session = job.session.as_ref();
+        let text = ends.text(from, job.plan.order.given);
+        let session = job.site.session.as_ref();
         session.is_some_and(|session| of_text(KIND, Some(session), &text) == *stamp)
             || of_text(KIND, None, &text) == *stamp
     }
@@ -49,7 +49,7 @@ impl Worker<'_> {
         let from = self.met_at(item, source.dev)?;
         let Proving { traits, name, .. } = &self.met[from].1;
         let is_proof = traits.identity_proves_content(source.ino)
-            && self.job.top_traits.identity_proves_content(copy);
+            && self.job.site.top_traits.identity_proves_content(copy);
         (is_proof && !name.is_empty()).then_some(name)
     }
 
@@ -71,13 +71,13 @@ impl Worker<'_> {
     /// Gets to know the file system that an entry's source is on, and records its volume before any
     /// file that was copied from it.
     fn meet(&mut self, item: RootItem, dev: u64) -> Option<usize> {
-        let systems = &self.job.systems;
+        let systems = &self.job.site.systems;
         let lock = || systems.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lock().iter().find(|(known, _)| *known == dev).cloned();
         let met = match known {
             Some(met) => met,
             None => {
-                let (listing, id) = self.job.tree.entry(item)?;
+                let (listing, id) = self.job.plan.tree.entry(item)?;
                 let dir = listing.dir(id);
                 // A file system mounted on the file itself has no directory there to be opened.
                 let is_its_own = listing.dir_identity(dir).is_some_and(|id| id.dev == dev);

@@ -59,17 +59,17 @@ impl Job<'_> {
                 Err(errno) => Err(refused("rename", errno)),
             }
         };
-        if !self.named.is_kept {
+        if !self.outcomes.named.is_kept {
             return give();
         }
         let id = id_of(place, stage.as_bytes()).map_err(|errno| refused("stat", errno))?;
-        let mut maps = self.named.lock();
+        let mut maps = self.outcomes.named.lock();
         if place.over == Over::Nothing {
             // Before it has its name, so that no thread finds it there without knowing it.
-            self.named.add(&mut maps, place, Some(id));
+            self.outcomes.named.add(&mut maps, place, Some(id));
             drop(maps);
             return give().map_err(|error| {
-                self.named.forget(place, id);
+                self.outcomes.named.forget(place, id);
                 self.or_taken(place, stage, error)
             });
         }
@@ -83,7 +83,7 @@ impl Job<'_> {
             Err(errno) => return Err(refused("stat", errno)),
         }
         give()?;
-        self.named.add(&mut maps, place, Some(id));
+        self.outcomes.named.add(&mut maps, place, Some(id));
         Ok(())
     }
 
@@ -103,14 +103,14 @@ impl Job<'_> {
             Escaped(&shown),
             Escaped(kept)
         );
-        (self.observer)(Event::Warning(&text));
+        (self.means.observer)(Event::Warning(&text));
         Error::with_message(shown, "rename", WHY)
     }
 
     /// The failure of a name that was taken since it was found free: perhaps by another entry.
     fn or_taken(&self, place: &Place, stage: &str, error: Error) -> Error {
         let is_taken = error.errno() == Some(Errno::EXIST.raw_os_error());
-        let maps = self.named.lock();
+        let maps = self.outcomes.named.lock();
         let first = is_taken.then(|| self.other_there(&maps, place, stage));
         drop(maps);
         match first {
@@ -133,7 +133,7 @@ impl Job<'_> {
         let is_other = |item: &RootItem| *item != place.item;
         let same = maps.files.get(&there).copied().filter(is_other);
         let alike = || {
-            let other = self.named.alike(maps, place).find(is_other)?;
+            let other = self.outcomes.named.alike(maps, place).find(is_other)?;
             // The stage shows whether case counts here.
             let is_one = id_of(place, stage.to_uppercase().as_bytes()).is_ok();
             is_one.then_some(other)
@@ -144,14 +144,14 @@ impl Job<'_> {
     /// Returns the failure of a name that leads to another entry.
     fn taken_by(&self, place: &Place, first: RootItem) -> Error {
         let mut target = Vec::new();
-        self.tree.write_target(first, &mut target);
+        self.plan.tree.write_target(first, &mut target);
         let (first, second) = (self.shown(&target), self.shown(&place.target));
         let text = format!(
             "{}: is the same as {} at the destination: what was copied there stays",
             Escaped(&second),
             Escaped(&first)
         );
-        (self.observer)(Event::Warning(&text));
+        (self.means.observer)(Event::Warning(&text));
         let text = "another source has the same name at the destination";
         Error::with_message(second, "rename", text)
     }

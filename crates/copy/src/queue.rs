@@ -54,7 +54,7 @@ impl Queue {
         source: FileStat,
         digest: Option<Digest>,
     ) -> Result<(), Error> {
-        if job.options.durability == Durability::File
+        if job.plan.options.durability == Durability::File
             && let Err(errno) = retry_on_intr(|| rustix::fs::fsync(&stage.file))
         {
             stage.remove(&place.dir);
@@ -97,7 +97,7 @@ impl Queue {
         }
         let waiting = std::mem::take(&mut self.waiting);
         self.bytes = 0;
-        let batch = job.options.durability == Durability::Batch;
+        let batch = job.plan.options.durability == Durability::Batch;
         // No other thread's records may come between the barriers.
         let _alone = batch.then(|| job.barrier());
         if batch && let Err(errno) = job.sync_all() {
@@ -121,7 +121,7 @@ impl Queue {
             // They have their names, and may lose them again.
             let mut target = Vec::new();
             for outcome in outcomes {
-                job.tree.write_target(outcome.item, &mut target);
+                job.plan.tree.write_target(outcome.item, &mut target);
                 job.fail(outcome.item, &job.refused(&target, "syncfs", errno));
             }
             return;
@@ -143,21 +143,21 @@ impl Queue {
         }
         // Records between the barriers of others would be taken for data that these have forced to
         // the disk.
-        let _alone = (job.options.durability == Durability::Batch).then(|| job.barrier());
+        let _alone = (job.plan.options.durability == Durability::Batch).then(|| job.barrier());
         self.push_durable(job);
         job.append(&mut self.piece);
     }
 
     /// Marks records as durable where each file was forced to the disk before, and its name too.
     fn push_durable(&mut self, job: &Job<'_>) {
-        if job.options.durability == Durability::File && !self.piece.is_empty() {
+        if job.plan.options.durability == Durability::File && !self.piece.is_empty() {
             bc_edit::journal::push(&mut self.piece, record::DURABLE, |_| {});
         }
     }
 
     /// Records files before they get their names; returns false if there is no journal.
     fn record(&mut self, job: &Job<'_>, waiting: &[WaitingStage]) -> bool {
-        if !job.log.is_kept() {
+        if !job.means.log.is_kept() {
             return false;
         }
         for waiting in waiting {
@@ -183,7 +183,7 @@ impl Queue {
             job.sync_all()?;
             bc_edit::journal::push(&mut self.piece, record::DURABLE, |_| {});
             job.append(&mut self.piece);
-            let _ = job.log.sync();
+            let _ = job.means.log.sync();
         }
         Ok(())
     }
@@ -208,7 +208,7 @@ fn publish(
     let name = waiting.place.name();
     if let Some(file) = unnamed {
         let now = unnamed::publish(job, &waiting.place, file)?;
-        (job.observer)(Event::Copied(&job.shown(target)));
+        (job.means.observer)(Event::Copied(&job.shown(target)));
         push_state(piece, waiting, &now);
         return Ok(EntryOutcome {
             item: *item,
@@ -219,12 +219,12 @@ fn publish(
         });
     }
     job.publish(&waiting.place, &waiting.stage)?;
-    if job.options.durability == Durability::File {
+    if job.plan.options.durability == Durability::File {
         let synced = job.readable(fd).and_then(rustix::fs::fsync);
         synced.map_err(|errno| job.refused(target, "fsync directory", errno))?;
     }
     let shown = job.shown(target);
-    (job.observer)(over.event(&shown));
+    (job.means.observer)(over.event(&shown));
     let now = match job.has_manifest() {
         true => Some(
             job.look(dir, name)
@@ -263,7 +263,7 @@ fn proof(job: &Job<'_>, waiting: &WaitingStage) -> Proof {
     let place = &waiting.place;
     let is_proven = place.settled
         && place.is_whole
-        && place.dir.id.dev == job.top.id.dev
+        && place.dir.id.dev == job.plan.top.id.dev
         && job.is_as_walked(place.item, &waiting.source);
     if is_proven { Proof::New } else { Proof::None }
 }

@@ -32,11 +32,11 @@ impl Worker<'_> {
         digest: Option<Digest>,
     ) -> Result<(), Error> {
         let job = self.job;
-        let (Some(algorithm), Some(digest)) = (job.options.algorithm, digest) else {
+        let (Some(algorithm), Some(digest)) = (job.plan.options.algorithm, digest) else {
             return Ok(());
         };
-        let go_on = || !job.cancel.is_cancelled();
-        let found = match job.options.read_back {
+        let go_on = || !job.means.cancel.is_cancelled();
+        let found = match job.plan.options.read_back {
             ReadBack::None => return Ok(()),
             // The buffer of a batch holds bytes that are still to be written.
             ReadBack::Read => digest_of(&stage.file, algorithm, &mut Vec::new(), &go_on),
@@ -78,10 +78,10 @@ impl Worker<'_> {
         match direct {
             // The file system knows no such reads.
             Err(Errno::INVAL | Errno::NOTSUP) => {
-                if !self.job.reported_direct.swap(true, Relaxed) {
+                if !self.job.outcomes.reported_direct.swap(true, Relaxed) {
                     let text = "the destination has no direct reads: what was written is read \
                                 back from memory, not from the medium";
-                    (self.job.observer)(Event::Warning(text));
+                    (self.job.means.observer)(Event::Warning(text));
                 }
                 digest_of(&stage.file, algorithm, &mut Vec::new(), go_on)
             }

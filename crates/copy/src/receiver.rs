@@ -40,7 +40,7 @@ pub(crate) struct Receiver<'a> {
 /// Decides about a file at each destination and opens it; `None` where there is nothing to do.
 pub(crate) fn begin(workers: &mut [Worker<'_>], item: RootItem) -> Option<(FilePlaces, Open)> {
     let job = workers[0].job;
-    let tree = &job.tree;
+    let tree = &job.plan.tree;
     let walked = tree.entry(item).and_then(|(list, id)| list.stat(id));
     let Some(walked) = walked else {
         let error = Error::of_kind(tree.source_path(item), "stat", ErrorKind::Changed);
@@ -112,7 +112,7 @@ pub(crate) fn stages<'a>(
     for (nth, place) in places {
         let worker = &mut workers[nth];
         let job = worker.job;
-        let version = version.filter(|_| job.log.is_kept());
+        let version = version.filter(|_| job.means.log.is_kept());
         match worker.stage(&place, version.map_or(StageUse::Fresh, StageUse::Kept)) {
             Ok(stage) => {
                 let receiver = Receiver {
@@ -231,11 +231,13 @@ impl Receiver<'_> {
     /// Makes the stage share the blocks of its source, if that is wanted and possible.
     fn shares(&self, open: &Open) -> Result<bool, Error> {
         let job = self.job;
-        let when = job.options.reflink;
+        let when = job.plan.options.reflink;
         let pair = self.pair(open);
         // A clone has the holes of its source, which may be too many or too few.
-        let is_asked = when == When::Always || job.options.sparse == When::Auto;
-        if when == When::Never || !is_asked || (when == When::Auto && job.refusals.clone.has(pair))
+        let is_asked = when == When::Always || job.plan.options.sparse == When::Auto;
+        if when == When::Never
+            || !is_asked
+            || (when == When::Auto && job.site.refusals.clone.has(pair))
         {
             return Ok(false);
         }
@@ -248,7 +250,7 @@ impl Receiver<'_> {
                 Err(Error::new(job.shown(&self.place.target), "clone", errno))
             }
             Err(_) => {
-                job.refusals.clone.add(pair);
+                job.site.refusals.clone.add(pair);
                 Ok(false)
             }
         }
@@ -269,19 +271,19 @@ impl Receiver<'_> {
 
     /// Counts bytes that were copied to it.
     pub(crate) fn reported(&self, count: u64) {
-        self.job.progress.bytes.fetch_add(count, Relaxed);
+        self.job.means.progress.bytes.fetch_add(count, Relaxed);
     }
 
     /// Turns a failure of the bytes into an error with its path.
     pub(crate) fn data_error(&self, error: DataError) -> Error {
-        let source = || self.job.tree.source_path(self.place.item);
+        let source = || self.job.plan.tree.source_path(self.place.item);
         match error {
             DataError::Source(op, errno) => Error::new(source(), op, errno),
             DataError::Target(op, errno) => self.job.refused(&self.place.target, op, errno),
             DataError::Changed => Error::of_kind(source(), "read", ErrorKind::Changed),
             DataError::Cancelled => {
                 // The caller knows of a cancellation by the flag; without it the lease was broken.
-                let kind = match self.job.cancel.is_cancelled() {
+                let kind = match self.job.means.cancel.is_cancelled() {
                     true => ErrorKind::Cancelled,
                     false => ErrorKind::Changed,
                 };
@@ -299,15 +301,15 @@ pub(crate) fn one_state<T: PartialEq>(
     mut copy: impl FnMut(&FileStat, &(dyn Fn() -> bool + Sync)) -> Result<T, Error>,
 ) -> Result<(FileStat, T), Error> {
     let copied = if bc_read::is_fresh(&open.stat.stamp) {
-        bc_read::read_fresh(&open.file, job.cancel, copy)
+        bc_read::read_fresh(&open.file, job.means.cancel, copy)
     } else {
-        copy(&open.stat, &|| !job.cancel.is_cancelled()).and_then(|copied| {
+        copy(&open.stat, &|| !job.means.cancel.is_cancelled()).and_then(|copied| {
             bc_read::unchanged(open.file.as_fd(), &open.stat)?;
             Ok((open.stat.clone(), copied))
         })
     };
     copied.map_err(|error| match error.path() {
-        b"" => renamed(&error, job.tree.source_path(item)),
+        b"" => renamed(&error, job.plan.tree.source_path(item)),
         _ => error,
     })
 }

@@ -29,7 +29,7 @@ pub(crate) fn medium(workers: &mut [Worker<'_>], item: RootItem) {
 
 /// Copies one open file.
 pub(crate) fn single(workers: &mut [Worker<'_>], places: FilePlaces, open: Open) {
-    let algorithm = workers[0].job.options.algorithm;
+    let algorithm = workers[0].job.plan.options.algorithm;
     for (nth, place) in &places {
         workers[*nth].make_room(open.stat.stamp.size);
         workers[*nth].record_begun([&place.target[..]]);
@@ -98,7 +98,7 @@ impl Filling<'_> {
         let Some((first, _)) = written.first() else {
             return Ok(());
         };
-        let layout = layout(first.job.options.sparse, self.open, self.stat);
+        let layout = layout(first.job.plan.options.sparse, self.open, self.stat);
         if let [(only, begun)] = &mut written[..]
             && self.by_kernel(only, begun.at, &layout)?
         {
@@ -114,7 +114,7 @@ impl Filling<'_> {
         let file = &receiver.stage.file;
         // Its previous content may have been longer.
         let ended = data::end_at(file, size);
-        let digest = ended.and_then(|()| match receiver.job.options.algorithm {
+        let digest = ended.and_then(|()| match receiver.job.plan.options.algorithm {
             None => Ok(None),
             Some(algorithm) => match digest_of(file, algorithm, buffer, self.go_on) {
                 Ok(Some(digest)) => Ok(Some(digest)),
@@ -159,12 +159,12 @@ impl Filling<'_> {
             receiver.reported(count);
             (self.go_on)()
         };
-        let found = match job.options.algorithm {
+        let found = match job.plan.options.algorithm {
             // Nothing is recorded of bytes that were not hashed.
             None => data::common(self.open.file.as_fd(), file, size, buffer, &reported)
                 .map(|at| (at, None)),
             Some(algorithm) => {
-                let known = job.known.blocks.get(&receiver.stage.name);
+                let known = job.plan.known.blocks.get(&receiver.stage.name);
                 prefix::proven(file, known, algorithm, size, buffer, &reported)
                     .map(|(at, hasher)| (at, Some(hasher)))
             }
@@ -186,10 +186,11 @@ impl Filling<'_> {
         layout: &Layout,
     ) -> Result<bool, Error> {
         let (job, pair) = (receiver.job, receiver.pair(self.open));
-        let is_seen = job.options.algorithm.is_some() || layout.zeros_are_holes;
+        let is_seen = job.plan.options.algorithm.is_some() || layout.zeros_are_holes;
         // Some file systems share blocks, and holes, in such a call.
-        let may_share = job.options.reflink != When::Never && job.options.sparse != When::Never;
-        if is_seen || !may_share || job.refusals.range.has(pair) {
+        let may_share =
+            job.plan.options.reflink != When::Never && job.plan.options.sparse != When::Never;
+        if is_seen || !may_share || job.site.refusals.range.has(pair) {
             return Ok(false);
         }
         let reported = |count| {
@@ -200,11 +201,11 @@ impl Filling<'_> {
         let copied = data::copy_ranges(from, to, there, layout, &reported);
         match self.taken(receiver, copied)? {
             Some(false) => {
-                job.refusals.range.add(pair);
+                job.site.refusals.range.add(pair);
                 Ok(false)
             }
             Some(true) => {
-                job.written.fetch_add(layout.size - there, Relaxed);
+                job.outcomes.written.fetch_add(layout.size - there, Relaxed);
                 Ok(true)
             }
             None => Ok(true),
@@ -218,7 +219,7 @@ impl Filling<'_> {
         layout: &Layout,
         buffer: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let algorithm = written[0].0.job.options.algorithm;
+        let algorithm = written[0].0.job.plan.options.algorithm;
         let mut outputs = Vec::with_capacity(written.len());
         for (receiver, begun) in written.iter() {
             outputs.push(ByteSink::new(&receiver.stage.file, begun.at));
@@ -236,7 +237,7 @@ impl Filling<'_> {
                 is_one &= begun.agrees(&step);
                 if output.has_got(step.end) {
                     receiver.reported(step.count);
-                    receiver.job.written.fetch_add(step.count, Relaxed);
+                    receiver.job.outcomes.written.fetch_add(step.count, Relaxed);
                     self.record(receiver, &step, &mut piece);
                 }
             }

@@ -110,7 +110,7 @@ fn write(workers: &mut [Worker<'_>], held: &mut Vec<Held>) {
         .iter()
         .map(|one| &buffer[one.read.bytes.clone()])
         .collect();
-    let digests: Vec<Option<Digest>> = match workers[0].job.options.algorithm {
+    let digests: Vec<Option<Digest>> = match workers[0].job.plan.options.algorithm {
         Some(algorithm) => hash_many(algorithm, &messages)
             .into_iter()
             .map(Some)
@@ -163,7 +163,7 @@ impl Worker<'_> {
     /// True if a file is still small, and without holes.
     fn is_plain(&self, stat: &FileStat) -> bool {
         let size = stat.stamp.size;
-        let options = self.job.options;
+        let options = self.job.plan.options;
         let holes = size > BLOCK && stat.blocks * 512 < size && options.sparse != When::Never;
         size <= SMALL && !holes && options.sparse != When::Always && options.reflink != When::Always
     }
@@ -176,7 +176,7 @@ impl Worker<'_> {
         from: usize,
     ) -> Result<(FileStat, Range<usize>), Error> {
         let job = self.job;
-        let path = || job.tree.source_path(item);
+        let path = || job.plan.tree.source_path(item);
         let stamp = open.stat.stamp;
         if bc_read::is_fresh(&stamp) {
             let read = |stat: &FileStat, _: &(dyn Fn() -> bool + Sync)| {
@@ -192,7 +192,7 @@ impl Worker<'_> {
                     false => Err(Error::of_kind(path(), "read", ErrorKind::Changed)),
                 }
             };
-            let read = bc_read::read_fresh(&open.file, job.cancel, read);
+            let read = bc_read::read_fresh(&open.file, job.means.cancel, read);
             let (stat, bytes) = read.map_err(|error| renamed(&error, path()))?;
             let end = from + bytes.len();
             grow(&mut self.buffer, end);
@@ -245,7 +245,10 @@ impl Worker<'_> {
         digest: Option<Digest>,
     ) -> Result<(), Error> {
         let job = self.job;
-        let mode = job.giving.mode_from_the_start(wanted, place.dir.gives_acl);
+        let mode = job
+            .means
+            .giving
+            .mode_from_the_start(wanted, place.dir.gives_acl);
         let without_name = mode
             .filter(|_| place.over == Over::Nothing && wanted.xattrs.is_empty())
             .and_then(|mode| {
@@ -265,8 +268,11 @@ impl Worker<'_> {
             stage.remove(&place.dir);
             return Err(error);
         }
-        job.written.fetch_add(bytes.len() as u64, Relaxed);
-        job.progress.bytes.fetch_add(bytes.len() as u64, Relaxed);
+        job.outcomes.written.fetch_add(bytes.len() as u64, Relaxed);
+        job.means
+            .progress
+            .bytes
+            .fetch_add(bytes.len() as u64, Relaxed);
         self.finish(place, stage, source.clone(), wanted, digest)
     }
 
@@ -288,7 +294,7 @@ impl Worker<'_> {
         };
         let lost = !self.lost.is_empty();
         self.job.lost(&place.target, &mut self.lost);
-        if lost && self.job.options.strict {
+        if lost && self.job.plan.options.strict {
             stage.remove(&place.dir);
             return Err(incomplete(self.job.shown(&place.target)));
         }
@@ -303,7 +309,7 @@ impl Worker<'_> {
         stage: &Stage,
         wanted: &FileMetadata,
     ) -> Result<FileStat, Error> {
-        let (file, giving) = (Subject::open(stage.file.as_fd()), &self.job.giving);
+        let (file, giving) = (Subject::open(stage.file.as_fd()), &self.job.means.giving);
         if stage.made_with.is_some() {
             meta::give_rest(&file, wanted, giving, &mut self.lost);
             let staged = self.staged(place, stage)?;
@@ -330,7 +336,7 @@ impl Worker<'_> {
             StageUse::Kept(source) => Some(source),
             StageUse::Fresh | StageUse::FreshWith(_) => None,
         };
-        let name = job.id.stage(&place.dir, &place.target, version);
+        let name = job.plan.id.stage(&place.dir, &place.target, version);
         match stage::open(&place.dir, name, content) {
             Ok(stage) => Ok(stage),
             Err(NoStage::System(errno)) => Err(job.refused(&place.target, "create", errno)),
@@ -339,8 +345,8 @@ impl Worker<'_> {
                     "{}: the name of its stage is taken by what is not ours: {why}: left alone",
                     bc_fs::Escaped(&job.shown(&place.target))
                 );
-                (job.observer)(crate::event::Event::Warning(&text));
-                let name = job.spare.stage(&place.dir, &place.target, version);
+                (job.means.observer)(crate::event::Event::Warning(&text));
+                let name = job.plan.spare.stage(&place.dir, &place.target, version);
                 stage::open(&place.dir, name, StageUse::Fresh)
                     .map_err(|_| job.refused(&place.target, "create", Errno::EXIST))
             }

@@ -58,13 +58,14 @@ impl Worker<'_> {
     pub(crate) fn try_special(&mut self, item: RootItem) -> Result<(), Error> {
         let job = self.job;
         let place = self.place(item)?;
-        let path = || job.tree.source_path(item);
+        let path = || job.plan.tree.source_path(item);
         let (stat, thing, wanted) = {
             let opened;
-            let (dir, name): (BorrowedFd<'_>, &CStr) = match &*job.tree.root(item).1.content {
+            let (dir, name): (BorrowedFd<'_>, &CStr) = match &*job.plan.tree.root(item).1.content {
                 SourceContent::Alone(dir, name) => (dir.as_fd(), name),
                 _ => {
                     let (listing, id) = job
+                        .plan
                         .tree
                         .entry(item)
                         .ok_or_else(|| Error::new(path(), "stat", Errno::INVAL))?;
@@ -72,7 +73,7 @@ impl Worker<'_> {
                     (opened.as_fd(), listing.name(id))
                 }
             };
-            let failed = |op| move |errno| Error::new(job.tree.source_path(item), op, errno);
+            let failed = |op| move |errno| Error::new(job.plan.tree.source_path(item), op, errno);
             let raw = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
             let raw = raw.map_err(failed("stat"))?;
             let stat = FileStat::from(&raw);
@@ -82,7 +83,7 @@ impl Worker<'_> {
             }
             let thing = thing(dir, name, &raw).map_err(failed("readlink"))?;
             let path = [own_path(dir).as_bytes(), b"/", name.to_bytes()].concat();
-            let preserve = job.options.preserve;
+            let preserve = job.plan.options.preserve;
             let wanted = match preserve.xattrs {
                 true => self
                     .xattrs
@@ -117,7 +118,7 @@ impl Worker<'_> {
                 return Ok(());
             }
         };
-        if job.options.dry_run {
+        if job.plan.options.dry_run {
             job.would_be(item, &place.target, &place.over);
             return Ok(());
         }
@@ -133,7 +134,7 @@ impl Worker<'_> {
     ) -> Result<(), Error> {
         let job = self.job;
         let dir = place.dir.fd.as_fd();
-        let name = job.id.stage(&place.dir, &place.target, None);
+        let name = job.plan.id.stage(&place.dir, &place.target, None);
         self.record_begun([&place.target[..]]);
         let made = make(dir, &name, thing);
         let held = made.map_err(|(op, errno)| match errno {
@@ -145,10 +146,16 @@ impl Worker<'_> {
             Thing::Node(..) => Subject::place(held.as_fd()),
         };
         let inherits = place.dir.gives_acl;
-        meta::give(&subject, wanted, &job.giving, inherits, &mut self.lost);
+        meta::give(
+            &subject,
+            wanted,
+            &job.means.giving,
+            inherits,
+            &mut self.lost,
+        );
         let lost = !self.lost.is_empty();
         job.lost(&place.target, &mut self.lost);
-        if lost && job.options.strict {
+        if lost && job.plan.options.strict {
             stage::remove(dir, &name);
             return Err(incomplete(job.shown(&place.target)));
         }
@@ -160,7 +167,7 @@ impl Worker<'_> {
     fn reported(&self, place: &Place, digest: Option<Digest>) -> Result<(), Error> {
         let job = self.job;
         let shown = job.shown(&place.target);
-        (job.observer)(place.over.event(&shown));
+        (job.means.observer)(place.over.event(&shown));
         let outcome = job.outcome(place.item, State::Copied, &place.dir, place.name(), digest);
         job.done(vec![
             outcome.map_err(|errno| Error::new(shown, "stat", errno))?,
@@ -188,7 +195,7 @@ impl Worker<'_> {
         wanted: &FileMetadata,
         now: &FileStat,
     ) -> bool {
-        let preserve = self.job.options.preserve;
+        let preserve = self.job.plan.options.preserve;
         // A link has no permission bits of its own, and they are the same everywhere.
         if !meta::is_given_as_far(wanted, now, preserve) {
             return false;
@@ -218,9 +225,9 @@ impl Worker<'_> {
         if !self.linked(&origin, &place) {
             return Ok(false);
         }
-        let stage = job.id.stage(&place.dir, &place.target, None);
+        let stage = job.plan.id.stage(&place.dir, &place.target, None);
         job.publish(&place, &stage)?;
-        self.reported(&place, job.results.digest(first))?;
+        self.reported(&place, job.outcomes.results.digest(first))?;
         Ok(true)
     }
 
@@ -233,7 +240,7 @@ impl Worker<'_> {
         copy: Option<Identity>,
     ) -> Result<Option<Decision>, Error> {
         let wanted = EntryWanted::FurtherName { first, copy };
-        let entry = self.job.tree.entry(place.item);
+        let entry = self.job.plan.tree.entry(place.item);
         let walked = entry.and_then(|(list, id)| list.stat(id));
         let Some(walked) = walked.filter(|walked| walked.kind() == FileKind::File) else {
             return Ok(match self.existing(&place)? {
@@ -249,7 +256,7 @@ impl Worker<'_> {
 
     /// True if a copy could be given the name of a stage too.
     fn linked(&self, origin: &Place, place: &Place) -> bool {
-        let stage = self.job.id.stage(&place.dir, &place.target, None);
+        let stage = self.job.plan.id.stage(&place.dir, &place.target, None);
         let (from, to) = (origin.dir.fd.as_fd(), place.dir.fd.as_fd());
         let link = || entry::link(from, origin.name(), to, &stage[..]);
         match link() {

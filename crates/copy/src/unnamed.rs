@@ -36,26 +36,26 @@ const EACH: u64 = 1024;
 /// True if a copy may make such stages. Files that must be on the disk before they have their
 /// names, that are read back by name, or that replace others have a name from the start.
 pub(crate) fn is_possible(job: &Job<'_>) -> bool {
-    let options = job.options;
+    let options = job.plan.options;
     let workers = options.workers.max(1) as u64;
     options.durability == Durability::None
         && options.read_back == ReadBack::None
         && matches!(options.on_conflict, OnConflict::Fail | OnConflict::Skip)
-        && job.went_on.is_none()
-        && QUICKER_ON.contains(&job.top_traits.name)
+        && job.plan.went_on.is_none()
+        && QUICKER_ON.contains(&job.site.top_traits.name)
         && descriptors() / workers >= EACH
         // The second way to a link.
-        && rustix::fs::stat(own_path(&job.top.fd)).is_ok()
+        && rustix::fs::stat(own_path(&job.plan.top.fd)).is_ok()
 }
 
 /// Creates a file in a directory that no name leads to; `None` where that is not possible.
 pub(crate) fn create(job: &Job<'_>, dir: &DestDir, mode: u32) -> Option<File> {
-    if !job.unnamed.load(Relaxed) || dir.id.dev != job.top.id.dev {
+    if !job.site.unnamed.load(Relaxed) || dir.id.dev != job.plan.top.id.dev {
         return None;
     }
     let file = content::create_unnamed(&dir.fd, mode);
     if file.is_err() {
-        job.unnamed.store(false, Relaxed);
+        job.site.unnamed.store(false, Relaxed);
     }
     file.ok().map(File::from)
 }
@@ -75,7 +75,7 @@ pub(crate) fn publish(job: &Job<'_>, place: &Place, file: File) -> Result<Existi
         ) => return Err(refused("link", errno)),
         // Some policies know files by their names alone.
         Err(_) => {
-            job.unnamed.store(false, Relaxed);
+            job.site.unnamed.store(false, Relaxed);
             return by_name(job, place, &file);
         }
     }
@@ -96,7 +96,7 @@ fn by_name(job: &Job<'_>, place: &Place, file: &File) -> Result<Existing, Error>
     let refused = |op, errno| job.refused(&place.target, op, errno);
     let raw = fstat(file).map_err(|errno| refused("stat", errno))?;
     let stat = FileStat::from(&raw);
-    let name = job.id.stage(&place.dir, &place.target, None);
+    let name = job.plan.id.stage(&place.dir, &place.target, None);
     let made = stage::open(&place.dir, name, StageUse::FreshWith(stat.mode & 0o7777));
     let made = made.map_err(|error| match error {
         NoStage::System(errno) => refused("create", errno),

@@ -66,7 +66,7 @@ pub(crate) struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     pub(crate) fn new(job: &'a Job<'a>) -> Worker<'a> {
-        Worker::holding(job, affordable(job.options.workers))
+        Worker::holding(job, affordable(job.plan.options.workers))
     }
 
     fn holding(job: &'a Job<'a>, most_opened: usize) -> Worker<'a> {
@@ -89,21 +89,21 @@ impl<'a> Worker<'a> {
     /// Makes one of several workers of a thread, each for another destination, which share the
     /// descriptors that the thread may hold open.
     pub(crate) fn one_of(job: &'a Job<'a>, several: usize) -> Worker<'a> {
-        let most_opened = affordable(job.options.workers.saturating_mul(several));
+        let most_opened = affordable(job.plan.options.workers.saturating_mul(several));
         Worker::holding(job, most_opened)
     }
 
     /// Opens a source that is a regular file, and checks that it is the one that was walked.
     pub(crate) fn open(&mut self, item: RootItem) -> Result<Open, Error> {
         let job = self.job;
-        let (root, _) = job.tree.root(item);
-        let Some((listing, id)) = job.tree.entry(item) else {
-            let path = job.tree.source_path(item);
+        let (root, _) = job.plan.tree.root(item);
+        let Some((listing, id)) = job.plan.tree.entry(item) else {
+            let path = job.plan.tree.source_path(item);
             return Err(Error::new(path, "open", Errno::INVAL));
         };
         let mut opener = match self.opener.take() {
             Some((of, opener)) if of == root => opener,
-            _ => Opener::new(listing, job.cancel),
+            _ => Opener::new(listing, job.means.cancel),
         };
         // All workers may wait for what all of them hold.
         let opened = opener.open_for_copy(id, || self.let_go());
@@ -128,7 +128,7 @@ impl<'a> Worker<'a> {
         open: &Open,
         read: &FileStat,
     ) -> Result<FileMetadata, Error> {
-        let tree = &self.job.tree;
+        let tree = &self.job.plan.tree;
         let failed = |op| move |errno| Error::new(tree.source_path(item), op, errno);
         let mut raw = open.raw;
         if read.stamp != open.stat.stamp {
@@ -141,7 +141,7 @@ impl<'a> Worker<'a> {
             }
         }
         let file = open.file.as_fd();
-        let preserve = self.job.options.preserve;
+        let preserve = self.job.plan.options.preserve;
         if !preserve.xattrs {
             let wanted = FileMetadata::new(&raw, Vec::new());
             if !preserve.mode {
@@ -156,18 +156,18 @@ impl<'a> Worker<'a> {
 
     /// Opens the directory that an entry of a listing is in, at its source.
     pub(crate) fn source_dir(&mut self, item: RootItem) -> Result<Rc<OwnedFd>, Error> {
-        let (root, _) = self.job.tree.root(item);
-        let Some((listing, id)) = self.job.tree.entry(item) else {
-            let path = self.job.tree.source_path(item);
+        let (root, _) = self.job.plan.tree.root(item);
+        let Some((listing, id)) = self.job.plan.tree.entry(item) else {
+            let path = self.job.plan.tree.source_path(item);
             return Err(Error::new(path, "open", Errno::INVAL));
         };
         match &mut self.sources {
             Some((known, sources)) if *known == root => {
-                sources.open_waiting(listing.dir(id), self.job.cancel)
+                sources.open_waiting(listing.dir(id), self.job.means.cancel)
             }
             other => {
                 let (_, sources) = other.insert((root, DirFdCache::new(listing)));
-                sources.open_waiting(listing.dir(id), self.job.cancel)
+                sources.open_waiting(listing.dir(id), self.job.means.cancel)
             }
         }
     }
@@ -179,10 +179,10 @@ impl<'a> Worker<'a> {
             return Ok(Rc::clone(dir));
         }
         let job = self.job;
-        let opened = self.open_waiting(|| DestDir::open(job.top.fd.as_fd(), path));
+        let opened = self.open_waiting(|| DestDir::open(job.plan.top.fd.as_fd(), path));
         let dir = Rc::new(opened?);
-        let is_synced = self.job.options.durability != Durability::None;
-        if is_synced && dir.id.dev != self.job.top.id.dev {
+        let is_synced = self.job.plan.options.durability != Durability::None;
+        if is_synced && dir.id.dev != self.job.plan.top.id.dev {
             self.job.also_sync(dir.id.dev, &dir.fd);
         }
         self.opened += 1;
@@ -206,10 +206,10 @@ impl<'a> Worker<'a> {
         mut f: impl FnMut(&mut Worker<'a>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let job = self.job;
-        let mut wait = job.shortage.wait(NEEDED);
+        let mut wait = job.means.shortage.wait(NEEDED);
         loop {
             let done = f(self);
-            if !wait.again(&done, || job.cancel.is_cancelled(), || self.let_go()) {
+            if !wait.again(&done, || job.means.cancel.is_cancelled(), || self.let_go()) {
                 return done;
             }
         }
@@ -231,7 +231,7 @@ impl<'a> Worker<'a> {
     /// Returns the place of an entry, as far as it is known before the entry is looked at.
     pub(crate) fn place(&mut self, item: RootItem) -> Result<Place, Error> {
         let mut target = Vec::with_capacity(USUAL);
-        self.job.tree.write_target(item, &mut target);
+        self.job.plan.tree.write_target(item, &mut target);
         // It is the file that cannot be copied because of its directory.
         let dir = self.try_dir(parts(&target).0);
         let dir = dir.map_err(|errno| self.job.no_directory(&target, errno))?;
@@ -249,7 +249,7 @@ impl<'a> Worker<'a> {
     /// another run resumes, the stage is found by that record.
     pub(crate) fn record_begun<'p>(&self, targets: impl IntoIterator<Item = &'p [u8]>) {
         let mut piece = Vec::new();
-        if self.job.log.is_kept() {
+        if self.job.means.log.is_kept() {
             let short = |target: &&[u8]| target.len() <= record::LONGEST_PATH;
             for target in targets.into_iter().filter(short) {
                 bc_edit::journal::push(&mut piece, record::BEGUN, |out| {
@@ -284,7 +284,7 @@ impl<'a> Worker<'a> {
 
     /// Ends a batch: waiting files get their names, unless more are to be waited for.
     pub(crate) fn settle(&mut self) {
-        if self.job.options.durability != Durability::Batch {
+        if self.job.plan.options.durability != Durability::Batch {
             self.commit();
         }
     }

@@ -39,14 +39,14 @@ pub(crate) fn run_workers<'j, 'o: 'j>(
     for job in &jobs {
         // Descriptors that are synced in the end are kept open for all by the worker that came
         // there first.
-        if job.options.durability != Durability::None || reports_at_close(job) {
+        if job.plan.options.durability != Durability::None || reports_at_close(job) {
             tables = Tables::SHARED;
             break;
         }
-        tables = job.options.tables;
-        named.push(job.top.fd.as_fd());
-        named.extend(job.log.descriptor());
-        for root in &job.tree.roots {
+        tables = job.plan.options.tables;
+        named.push(job.plan.top.fd.as_fd());
+        named.extend(job.means.log.descriptor());
+        for root in &job.plan.tree.roots {
             match &*root.content {
                 SourceContent::Listing(listing) => named.extend(listing.descriptors()),
                 SourceContent::Alone(dir, _) => named.push(dir.as_fd()),
@@ -58,7 +58,7 @@ pub(crate) fn run_workers<'j, 'o: 'j>(
     let run = || bc_pool::run_growing_in(tables, &named, workers, workers, |_, _| f());
     match jobs.first() {
         // One relay serves all of them.
-        Some(job) if tables != Tables::SHARED => job.relay.apart(run)?,
+        Some(job) if tables != Tables::SHARED => job.means.relay.apart(run)?,
         _ => run()?,
     };
     Ok(())
@@ -69,5 +69,5 @@ pub(crate) fn run_workers<'j, 'o: 'j>(
 /// descriptors that it has no use for, perhaps of a stage of the thread that started it, whose own
 /// close then reports nothing.
 fn reports_at_close(job: &Job<'_>) -> bool {
-    job.top_traits.shows != Shows::Own
+    job.site.top_traits.shows != Shows::Own
 }

@@ -30,13 +30,14 @@ pub(super) fn scope(
     let unlisted = unlisted.iter().map(|one| below(plan, one.target.clone()));
     let beside = beside.iter().map(|entry| entry.path.clone());
     let mut paths: Vec<Vec<u8>> = unlisted.chain(beside).filter(is_direct).collect();
-    for root in 0..job.tree.roots.len() {
-        let name = &job.tree.roots[root].name;
+    for root in 0..job.plan.tree.roots.len() {
+        let name = &job.plan.tree.roots[root].name;
         match plan.below.is_empty() && !name.is_empty() {
             true => paths.push(name.clone()),
             // The entries directly in a directory that existed before.
             false => {
                 let items = job
+                    .plan
                     .tree
                     .items_of(root)
                     .map(|item| path_in(job, plan, RootItem(item)));
@@ -52,7 +53,7 @@ pub(super) fn scope(
 
 /// Returns the first record of the manifest.
 pub(super) fn header(job: &Job<'_>, plan: &ManifestPlan, scope: Option<&Scope>) -> Header {
-    let options = job.options;
+    let options = job.plan.options;
     let algorithm = options.algorithm.map_or("", |algorithm| algorithm.name());
     let mut header = Header::new(algorithm, env!("CARGO_PKG_VERSION"));
     header.tool = "bc copy".to_owned();

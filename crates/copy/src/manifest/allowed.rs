@@ -127,10 +127,10 @@ fn refuse_source(
 /// Refuses, when the manifest is written, to replace a copied file: by now the copy is there, by
 /// whichever path it is reached.
 pub(super) fn refuse_now(job: &Job<'_>, plan: &ManifestPlan, rows: &Rows) -> Result<(), Error> {
-    if job.options.manifest == ManifestPlace::Destination {
+    if job.plan.options.manifest == ManifestPlace::Destination {
         return refuse_moved(job, plan);
     }
-    if !is_named(job.options) || takes_at_once(&plan.file) {
+    if !is_named(job.plan.options) || takes_at_once(&plan.file) {
         return Ok(());
     }
     let existing = Place::find(&plan.file).and_then(|place| place.existing());
@@ -140,14 +140,14 @@ pub(super) fn refuse_now(job: &Job<'_>, plan: &ManifestPlan, rows: &Rows) -> Res
     let there = FileStat::from(&stat);
     let is_there = |item: RootItem| {
         let ino = rows.meta(item).map(|meta| meta.ino);
-        ino == Some(there.id.ino) && job.tree.kind(item) != FileKind::Dir
+        ino == Some(there.id.ino) && job.plan.tree.kind(item) != FileKind::Dir
     };
-    if there.id.dev == job.top.id.dev && (0..job.tree.len()).map(RootItem).any(is_there) {
+    if there.id.dev == job.plan.top.id.dev && (0..job.plan.tree.len()).map(RootItem).any(is_there) {
         return Err(refused(plan, "is one of the files that were copied"));
     }
-    match job.options.replace_manifest {
+    match job.plan.options.replace_manifest {
         true => Ok(()),
-        false => refuse_foreign(job.options, plan),
+        false => refuse_foreign(job.plan.options, plan),
     }
 }
 
@@ -155,7 +155,7 @@ pub(super) fn refuse_now(job: &Job<'_>, plan: &ManifestPlan, rows: &Rows) -> Res
 fn refuse_moved(job: &Job<'_>, plan: &ManifestPlan) -> Result<(), Error> {
     let shown = plan.file.as_os_str().as_bytes();
     let failed = |errno: rustix::io::Errno| Error::system(shown, "open directory", errno);
-    let copy = DestDir::open(job.top.fd.as_fd(), &plan.below).map_err(failed)?;
+    let copy = DestDir::open(job.plan.top.fd.as_fd(), &plan.below).map_err(failed)?;
     let place = Place::find(&plan.file);
     let place = place.map_err(|error| Error::system(shown, "open directory", error))?;
     let there = rustix::fs::fstat(place.directory()).map_err(failed)?;

@@ -29,7 +29,7 @@ pub(super) fn find(job: &Job<'_>, plan: &ManifestPlan, rows: &Rows) -> Vec<Entry
         dirs: BTreeSet::new(),
     };
     let (mut proven, mut names) = (HashMap::new(), Vec::new());
-    for target in job.known.others() {
+    for target in job.plan.known.others() {
         if let Some((dir, there)) = beside.there(target)
             && let Some(digest) = beside.digest(target, &dir, &there)
         {
@@ -37,7 +37,7 @@ pub(super) fn find(job: &Job<'_>, plan: &ManifestPlan, rows: &Rows) -> Vec<Entry
             beside.entry(target, &there.stat).digest = Some(digest);
         }
     }
-    for target in job.known.begun_before() {
+    for target in job.plan.known.begun_before() {
         let Some((dir, there)) = beside.there(target) else {
             continue;
         };
@@ -48,9 +48,9 @@ pub(super) fn find(job: &Job<'_>, plan: &ManifestPlan, rows: &Rows) -> Vec<Entry
         }
         // A file that was there before, or was put there since, is the user's.
         let is_ours = |born: i64| {
-            let is_since = job.went_on.is_some_and(|began| born >= began);
+            let is_since = job.plan.went_on.is_some_and(|began| born >= began);
             // The last one was made after it was recorded.
-            is_since && job.known.can_have_made(born.saturating_sub(TICK_NS))
+            is_since && job.plan.known.can_have_made(born.saturating_sub(TICK_NS))
         };
         if !there.born_ns.is_some_and(is_ours) {
             continue;
@@ -101,6 +101,7 @@ impl Beside<'_> {
     fn digest(&self, target: &[u8], dir: &DestDir, there: &Existing) -> Option<Digest> {
         let job = self.worker.job;
         let before = job
+            .plan
             .known
             .other(target, there, job.states_prove(dir, there))?;
         let has_content = || self.worker.has_content(dir, target, there, &before);
@@ -128,7 +129,7 @@ impl Beside<'_> {
     ) {
         let job = self.worker.job;
         let wanted: HashSet<u64> = names.iter().map(|(_, now)| now.id.ino).collect();
-        for item in (0..job.tree.len())
+        for item in (0..job.plan.tree.len())
             .map(RootItem)
             .filter(|_| !names.is_empty())
         {

@@ -82,8 +82,8 @@ pub(super) fn heads(
         next: Next::Beside(nth),
     });
     let mut heads: BinaryHeap<ManifestHead> = unlisted.chain(beside).collect();
-    for root in 0..job.tree.roots.len() {
-        let items = job.tree.items_of(root);
+    for root in 0..job.plan.tree.roots.len() {
+        let items = job.plan.tree.items_of(root);
         push(job, plan, &mut heads, RootItem(items.start), items.end);
     }
     heads

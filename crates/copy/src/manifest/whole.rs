@@ -63,14 +63,14 @@ pub(super) fn trailer(
     let mut extra = Map::new();
     let proven = unlisted.is_empty() && job.is_complete() && all_proven(job, rows);
     let metas: Option<Vec<Meta>> = match proven {
-        true => (0..job.tree.len())
+        true => (0..job.plan.tree.len())
             .map(|at| rows.meta(RootItem(at)))
             .collect(),
         false => None,
     };
     let session = match lasting {
         Lasting::Durable => None,
-        Lasting::Mounted => match job.session {
+        Lasting::Mounted => match job.site.session {
             Some(session) => Some(session),
             None => return extra,
         },
@@ -88,10 +88,14 @@ pub(super) fn trailer(
 /// True if each entry has all that its source had when it was walked, and a later change of the
 /// source shows.
 fn all_proven(job: &Job<'_>, rows: &Rows) -> bool {
-    (0..job.tree.len()).map(RootItem).all(|item| {
+    (0..job.plan.tree.len()).map(RootItem).all(|item| {
         let is_there = matches!(rows.state(item), State::Copied | State::Before);
-        let walked = job.tree.entry(item).and_then(|(list, id)| list.stat(id));
-        let is_file = job.tree.kind(item) == FileKind::File;
+        let walked = job
+            .plan
+            .tree
+            .entry(item)
+            .and_then(|(list, id)| list.stat(id));
+        let is_file = job.plan.tree.kind(item) == FileKind::File;
         is_there
             && rows.failure(item).is_none()
             && walked.is_some_and(|walked| job.was_settled(&walked.stamp))
@@ -109,18 +113,18 @@ fn body(worker: &mut Worker<'_>, plan: &ManifestPlan, copies: &[Meta]) -> Option
         text.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
         text.extend_from_slice(bytes);
     };
-    let algorithm = job.options.algorithm?;
+    let algorithm = job.plan.options.algorithm?;
     push_bytes(&mut text, algorithm.name().as_bytes());
-    text.extend_from_slice(&job.given.to_le_bytes());
+    text.extend_from_slice(&job.plan.order.given.to_le_bytes());
     push_bytes(&mut text, &plan.below);
-    for root in &job.tree.roots {
+    for root in &job.plan.tree.roots {
         push_bytes(&mut text, &root.name);
     }
     let mut dev = None;
     let mut path = Vec::new();
     for (at, copy) in copies.iter().enumerate() {
         let item = RootItem(at as u32);
-        let (listing, id) = job.tree.entry(item)?;
+        let (listing, id) = job.plan.tree.entry(item)?;
         let source = listing.stat(id)?;
         let name = worker.proving(item, source.id, copy.ino)?;
         if dev != Some(source.id.dev) {
@@ -129,11 +133,11 @@ fn body(worker: &mut Worker<'_>, plan: &ManifestPlan, copies: &[Meta]) -> Option
         }
         let mut copy = *copy;
         if listing.name(id).to_bytes() == b"." {
-            job.tree.write_target(item, &mut path);
+            job.plan.tree.write_target(item, &mut path);
             if path == plan.below {
                 // The manifest has got its name in it since.
                 (copy.ctime_ns, copy.size) = (0, 0);
-                if !job.options.preserve.times {
+                if !job.plan.options.preserve.times {
                     copy.mtime_ns = 0;
                 }
             }
@@ -151,17 +155,17 @@ fn body(worker: &mut Worker<'_>, plan: &ManifestPlan, copies: &[Meta]) -> Option
 
 /// Returns true if the copy is done as a whole, and then records that of each entry.
 pub(crate) fn is_done(job: &Job<'_>, plan: &ManifestPlan) -> bool {
-    let is_asked = job.options.on_conflict == OnConflict::Fail
-        && !job.options.restart
-        && job.went_on.is_none()
+    let is_asked = job.plan.options.on_conflict == OnConflict::Fail
+        && !job.plan.options.restart
+        && job.plan.went_on.is_none()
         && job.has_manifest()
-        && job.tree.is_all_read();
+        && job.plan.tree.is_all_read();
     let Some(stamp) = is_asked.then(|| at_the_end(plan)).flatten() else {
         return false;
     };
     let is_sealed = || is_sealed(job, plan, &stamp);
     let found = std::thread::scope(|scope| {
-        let several = job.options.workers > 1;
+        let several = job.plan.options.workers > 1;
         let seal = several.then(|| Builder::new().spawn_scoped(scope, is_sealed).ok());
         let found = look_at_all(job)?;
         let is_sealed = match seal.flatten() {
@@ -179,7 +183,7 @@ pub(crate) fn is_done(job: &Job<'_>, plan: &ManifestPlan) -> bool {
         return false;
     };
     let is_stamp = |session| of_text(KIND, session, body.as_bytes()) == stamp;
-    let session = job.session.as_ref();
+    let session = job.site.session.as_ref();
     let is_same = is_stamp(None) || session.is_some_and(|session| is_stamp(Some(session)));
     if !is_same || !worker.root_has_xattrs(&plan.below) || job.is_over() {
         return false;
@@ -250,10 +254,10 @@ fn is_sealed(job: &Job<'_>, plan: &ManifestPlan, stamp: &Stamp) -> bool {
 /// Calls `stat` on all entries at the destination; `None` if any is missing, or on another file
 /// system.
 fn look_at_all(job: &Job<'_>) -> Option<Vec<Meta>> {
-    let entries = job.tree.len() as usize;
+    let entries = job.plan.tree.len() as usize;
     let all = Mutex::new(vec![Meta::default(); entries]);
     let missing = Mutex::new(false);
-    let workers = job.options.workers.min(entries.div_ceil(BATCH)).max(1);
+    let workers = job.plan.options.workers.min(entries.div_ceil(BATCH)).max(1);
     let cursor = Cursor::with_batch(entries, workers, BATCH, BATCH);
     let ran = run_workers([job], workers, || {
         let mut look = Look::new(job);
@@ -308,12 +312,12 @@ impl<'a, 'j> Look<'a, 'j> {
     /// Returns the metadata of an entry there; `None` where it is on another file system than the
     /// top.
     fn at(&mut self, item: RootItem) -> Result<Option<Meta>, Errno> {
-        let tree = &self.job.tree;
+        let tree = &self.job.plan.tree;
         let (nth, root) = tree.root(item);
         let (listing, id) = tree.entry(item).ok_or(Errno::INVAL)?;
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         let name = listing.name(id);
-        let top = &self.job.top.fd;
+        let top = &self.job.plan.top.fd;
         let is_root = name.to_bytes() == b"." || root.source.stat.kind() != FileKind::Dir;
         let stat = if is_root {
             tree.write_target(item, &mut self.path);
@@ -330,7 +334,7 @@ impl<'a, 'j> Look<'a, 'j> {
             retry_on_intr(|| rustix::fs::statat(&dir, name, flags))?
         };
         let now = FileStat::from(&stat);
-        Ok((now.id.dev == self.job.top.id.dev).then(|| meta_of(&now)))
+        Ok((now.id.dev == self.job.plan.top.id.dev).then(|| meta_of(&now)))
     }
 
     fn dir(&mut self, walked: WalkedDir, item: RootItem) -> Result<Rc<OwnedFd>, Errno> {
@@ -338,8 +342,9 @@ impl<'a, 'j> Look<'a, 'j> {
             return Ok(Rc::clone(dir));
         }
         let (job, path, dirs) = (self.job, &mut self.path, &mut self.dirs);
-        job.tree.write_target(item, path);
-        let open = || dirfd::open_below(job.top.fd.as_fd(), parts(path).0).map_err(Errno::from);
+        job.plan.tree.write_target(item, path);
+        let open =
+            || dirfd::open_below(job.plan.top.fd.as_fd(), parts(path).0).map_err(Errno::from);
         let let_go = || {
             dirs.clear();
         };
@@ -351,22 +356,22 @@ impl<'a, 'j> Look<'a, 'j> {
 
 /// Records all entries as done by an earlier run.
 fn take_down(job: &Job<'_>, found: Vec<Meta>) {
-    let items = || (0..job.tree.len()).map(RootItem);
+    let items = || (0..job.plan.tree.len()).map(RootItem);
     let mut bytes = 0;
     let mut target = Vec::new();
     // The path of the entry before, and how much of it is that of the directory that both are in.
     let mut shown = Vec::new();
     let mut dir = None;
     for item in items() {
-        let kind = job.tree.kind(item);
+        let kind = job.plan.tree.kind(item);
         if kind == FileKind::Dir {
             continue;
         }
         if kind == FileKind::File {
-            bytes += job.tree.size(item);
+            bytes += job.plan.tree.size(item);
         }
-        let root = job.tree.root(item).0;
-        let entry = job.tree.entry(item);
+        let root = job.plan.tree.root(item).0;
+        let entry = job.plan.tree.entry(item);
         let walked = entry.map(|(listing, id)| WalkedDir {
             root,
             id: listing.dir(id),
@@ -377,15 +382,15 @@ fn take_down(job: &Job<'_>, found: Vec<Meta>) {
                 shown.extend_from_slice(listing.name(id).to_bytes());
             }
             _ => {
-                job.tree.write_target(item, &mut target);
+                job.plan.tree.write_target(item, &mut target);
                 shown = job.shown(&target);
                 let len = shown.len() - parts(&target).1.len();
                 dir = walked.map(|walked| (walked, len));
             }
         }
-        (job.observer)(Event::Skipped(&shown, Why::Done));
+        (job.means.observer)(Event::Skipped(&shown, Why::Done));
     }
-    job.progress.bytes.fetch_add(bytes, Relaxed);
+    job.means.progress.bytes.fetch_add(bytes, Relaxed);
     let outcomes = items().zip(found).map(|(item, meta)| EntryOutcome {
         item,
         state: State::Before,
