@@ -51,6 +51,8 @@ pub(super) struct Copies {
     /// Files that this run has placed, each with the file that it was before: a copy is another
     /// one.
     pub(super) placed: HashMap<Identity, Identity>,
+    /// Paths that files and directories were moved to, or would be.
+    pub(super) taken: HashSet<Vec<u8>>,
 }
 
 impl Copies {

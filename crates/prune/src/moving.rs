@@ -18,7 +18,7 @@ use super::leftover;
 use super::open_file::OpenFile;
 use super::options::{OnMetadataDiff, RunMode};
 use super::permitted;
-use super::relocate::{self, Arrived, How, Means, Move};
+use super::relocate::{self, Arrived, How, Move, MoveMeans};
 use super::skip::Skip;
 use super::state::{Run, State};
 use super::step::{Action, StepKind};
@@ -63,7 +63,7 @@ impl Run<'_> {
         kept_file: &OpenFile,
         target: &OpenFile,
     ) -> Result<(), Skip> {
-        if self.taken.contains(to) {
+        if self.copies.taken.contains(to) {
             return Err(existing_target::exists("another file was moved there"));
         }
         if rustix::fs::lstat(to).is_err() {
@@ -79,14 +79,14 @@ impl Run<'_> {
         let Some((dir, name)) = self.look_up(to) else {
             return Err(Skip::DestinationExists(None));
         };
-        self.copies.read_journals(self.options, self.cancel);
+        self.copies.read_journals(self.options, self.means.cancel);
         let metadata = target.metadata()?;
         let existing = self
             .copies
             .acceptable(self.options, kept_file, target, to)
-            .find(&dir, &name, to, target, &metadata, self.cancel)?;
+            .find(&dir, &name, to, target, &metadata, self.means.cancel)?;
         if let Some(errno) = existing.unwatched {
-            self.unwatched(to, errno);
+            self.outcomes.unwatched(to, errno);
         }
         Ok(())
     }
@@ -184,7 +184,7 @@ impl Run<'_> {
         let there = meta::stat_all(&to_dir)?;
         let elsewhere = there.stat.id.dev != source.dev || differ(there.mount, target.mount);
         if elsewhere && state.arrived.as_ref().is_none_or(|(id, _)| *id != source) {
-            self.copies.read_journals(self.options, self.cancel);
+            self.copies.read_journals(self.options, self.means.cancel);
             let earlier = self.copies.earlier_copy(target, &to_dir);
             state.arrived = earlier.map(|arrived| (source, arrived));
         }
@@ -196,10 +196,10 @@ impl Run<'_> {
         };
         let acceptable = self.copies.acceptable(self.options, kept_file, target, to);
         let journal = self.journal.zip(number);
-        let means = Means {
-            temps: &self.shared.temps,
-            blocked: &mut self.shared.blocked,
-            cancel: self.cancel,
+        let means = MoveMeans {
+            temps: &self.means.shared.temps,
+            blocked: &mut self.means.shared.blocked,
+            cancel: self.means.cancel,
             record: &mut |id, origin, made| match journal {
                 Some((journal, step)) => journal.copied(step, id, origin, made),
                 None => Ok(()),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bc_find::Subtrees;
 use bc_walk::Identity;
 
-use super::keep::KeepRules;
+use super::plan::KeepRules;
 use super::step::Action;
 
 /// Dry run or real run.

@@ -9,7 +9,6 @@ use bc_edit::metadata::FileMetadata;
 use bc_find::groups::FileRef;
 use bc_fs::mount::Answer;
 use bc_walk::Identity;
-use rustix::io::Errno;
 
 use super::checked_at::CheckedAt;
 use super::compare::compare_while;
@@ -17,7 +16,8 @@ use super::distinct;
 use super::freed::TakenSpace;
 use super::meta::difference;
 use super::open_file::{self, OpenFile, Watched};
-use super::options::{Force, OnMetadataDiff};
+use super::options::Force;
+use super::plan::{Fact, Facts, Need, Next, Opened, Order, next};
 use super::skip::Skip;
 use super::state::{Run, State};
 use super::step::StepKind;
@@ -50,7 +50,7 @@ impl Run<'_> {
         file: &FileRef,
         state: &State<'_>,
     ) -> Result<((Identity, CString), OpenFile), Skip> {
-        let (dir, id, name) = self.parents.of(file)?;
+        let (dir, id, name) = self.means.parents.of(file)?;
         let entry = (id, name);
         if state.entries.contains(&entry) {
             return Err(Skip::SameName);
@@ -82,57 +82,39 @@ impl Run<'_> {
         kind: &mut StepKind,
     ) -> Result<Ready, Refusal> {
         let open = |run: &mut Run<'_>| run.open_target(kept_file, file, state);
-        let (entry, mut held) = self.with_descriptors(2, open)?;
-        if held.stat.id == kept_file.stat.id {
-            return Err(Skip::AlreadyLinked.into());
-        }
-        if held.is_mounted() {
-            return Err(Skip::MountPoint.into());
-        }
-        if *kind == StepKind::Reflink && state.ledger.is_reflinked(held.stat.id) {
-            return Err(Skip::AlreadyShared.into());
-        }
-        if !std::mem::take(&mut state.is_fresh) {
-            kept_file.check().map_err(Skip::of_kept_file)?;
-        }
-        let (room, metadata) = self.refuse(kept_file, &held, kind)?;
-        self.abilities.writable(&held, kind)?;
-        permitted::check(&self.abilities.caller, kept_file, &held, kind)?;
-        let room = match self.abilities.check_layers(kept_file, &held, kind)? {
-            true => room,
-            false => Room::Below,
+        let (entry, held) = self.with_descriptors(2, open)?;
+        let mut facts = Facts::of(Opened {
+            is_kept_file: held.stat.id == kept_file.stat.id,
+            is_mounted: held.is_mounted(),
+            is_reflinked: state.ledger.is_reflinked(held.stat.id),
+        });
+        let mut found = Found {
+            held,
+            metadata: None,
+            digest: None,
         };
-        self.abilities.able(kept_file, &held, kind)?;
-        if *kind == StepKind::Reflink {
-            self.abilities.shareable(kept_file, &held)?;
-        }
-        let disk = Arc::clone(&self.shared.disk);
-        let mut _turn = None;
-        if kept_file.stat.stamp.size > LONG {
-            self.parents.let_go();
-            kept_file.dir.unlock();
-            held.dir.unlock();
-            // Two pairs at a time would keep the heads of a disk on their way. Nothing is leased yet.
-            let seeks = |file: &OpenFile| bc_read::order::seeks(&file.file, file.stat.id.dev);
-            if seeks(kept_file) || seeks(&held) {
-                _turn = Some(disk.lock().unwrap_or_else(PoisonError::into_inner));
+        let (on_metadata_diff, force) = (self.options.on_metadata_diff, self.options.force);
+        loop {
+            let order = Order {
+                kind,
+                on_metadata_diff,
+                force,
+            };
+            match next(&order, &facts) {
+                Next::Need(need) => {
+                    let fact = self.find_out(need, kept_file, &mut found, state, kind)?;
+                    facts.learn(need, fact);
+                }
+                Next::Skip(skip) => return Err(skip.into()),
+                Next::Keep(skip) => return Err(Refusal::Keep(Box::new(found.held), skip)),
+                Next::Step => break,
             }
         }
-        // The kernel compares the ranges that it is to share under its own lock, and the target is
-        // opened for writing then, which a lease of ours would hold up.
-        if *kind != StepKind::Reflink {
-            self.watch(kept_file).map_err(Skip::of_kept_file)?;
-            self.watch(&mut held)?;
-            if self.abilities.traits(&held).network == Answer::No {
-                held.file.lock(self.options.mode)?;
-            }
-        }
-        let digest = self.compare(kept_file, &held)?;
-        match room {
-            Room::Free => {}
-            Room::Full => return Err(Refusal::Keep(Box::new(held), Skip::NewKeeper)),
-            Room::Below => return Err(Refusal::Keep(Box::new(held), Skip::KeeperBelow)),
-        }
+        let Found {
+            mut held,
+            metadata,
+            digest,
+        } = found;
         let left = match state.links.get(&held.stat.id) {
             Some(left) => *left,
             None if self.abilities.foresees_names(&held) => {
@@ -149,7 +131,8 @@ impl Run<'_> {
         Ok(Ready {
             id: held.stat.id,
             held,
-            digest,
+            // No step happens without it.
+            digest: digest.ok_or(Skip::Changed)?,
             metadata,
             proven: CheckedAt::now(),
             links_left,
@@ -157,10 +140,106 @@ impl Run<'_> {
         })
     }
 
+    /// Looks for what the decision needs next.
+    fn find_out(
+        &mut self,
+        need: Need,
+        kept_file: &mut OpenFile,
+        found: &mut Found,
+        state: &mut State<'_>,
+        kind: &mut StepKind,
+    ) -> Result<Fact, Skip> {
+        let held = &mut found.held;
+        match need {
+            Need::KeptUnchanged => {
+                if !std::mem::take(&mut state.is_fresh) {
+                    kept_file.check().map_err(Skip::of_kept_file)?;
+                }
+            }
+            Need::Apart => return Ok(Fact::Is(self.abilities.across(kept_file, held)?)),
+            Need::Flags => {
+                let (kept, own) = (kept_file.flags()?, held.flags()?);
+                return Ok(Fact::Encryption {
+                    is_same: kept.same_encryption(own),
+                    flag: own.difference(kept),
+                });
+            }
+            Need::Metadata => {
+                let (kept, own) = (kept_file.metadata()?, held.metadata()?);
+                let differs = difference(&kept, &own);
+                found.metadata = Some((own, kept));
+                return Ok(Fact::Differs(differs));
+            }
+            Need::Names => {
+                let most = self.abilities.max_links(kept_file);
+                return Ok(Fact::Names {
+                    has: kept_file.links,
+                    most: self.options.max_links.unwrap_or(most).min(most),
+                });
+            }
+            Need::Blocks => reflink::check(kept_file, held)?,
+            Need::Distinct => distinct::check(kept_file, held)?,
+            Need::Numbered => self.abilities.apart(kept_file, held)?,
+            Need::LinkText => {
+                let places = self.means.shared.real_places();
+                *kind = StepKind::Symlink(symlink::text(kept_file, held, places)?);
+            }
+            Need::Destination => {
+                if let StepKind::Move(to) = kind {
+                    self.sweep_destination(to);
+                    self.check_destination(to, kept_file, held)?;
+                }
+            }
+            Need::Writable => self.abilities.writable(held, kind)?,
+            Need::Permitted => permitted::check(&self.abilities.caller, kept_file, held, kind)?,
+            Need::Below => {
+                let is_usable = self.abilities.check_layers(kept_file, held, kind)?;
+                return Ok(Fact::Is(!is_usable));
+            }
+            Need::Able => self.abilities.able(kept_file, held, kind)?,
+            Need::Shareable => self.abilities.shareable(kept_file, held)?,
+            Need::Content => {
+                found.digest = Some(self.prove_content(kept_file, held, kind)?);
+            }
+        }
+        Ok(Fact::Holds)
+    }
+
+    /// Proves that both files have the same bytes, while nobody writes to either.
+    fn prove_content(
+        &mut self,
+        kept_file: &mut OpenFile,
+        held: &mut OpenFile,
+        kind: &StepKind,
+    ) -> Result<Digest, Skip> {
+        let disk = Arc::clone(&self.means.shared.disk);
+        let mut _turn = None;
+        if kept_file.stat.stamp.size > LONG {
+            self.means.parents.let_go();
+            kept_file.dir.unlock();
+            held.dir.unlock();
+            // Two pairs at a time would keep the heads of a disk on their way. Nothing is leased yet.
+            let seeks = |file: &OpenFile| bc_read::order::seeks(&file.file, file.stat.id.dev);
+            if seeks(kept_file) || seeks(held) {
+                _turn = Some(disk.lock().unwrap_or_else(PoisonError::into_inner));
+            }
+        }
+        // The kernel compares the ranges that it is to share under its own lock, and the target is
+        // opened for writing then, which a lease of ours would hold up.
+        if *kind != StepKind::Reflink {
+            self.watch(kept_file).map_err(Skip::of_kept_file)?;
+            self.watch(held)?;
+            if self.abilities.traits(held).network == Answer::No {
+                held.file.lock(self.options.mode)?;
+            }
+        }
+        self.compare(kept_file, held)
+    }
+
     /// Watches for writers of the file, as far as the system allows; reports once if it does not.
     pub(super) fn watch(&mut self, held: &mut OpenFile) -> Result<(), Skip> {
         if let Watched::No(errno) = held.watch()? {
-            self.unwatched(&held.path, errno);
+            self.outcomes.unwatched(&held.path, errno);
         }
         Ok(())
     }
@@ -172,78 +251,17 @@ impl Run<'_> {
             kept_file.check_lease().map_err(Skip::of_kept_file)?;
             held.check_lease()
         };
-        let digest = compare_while(&kept_file.file, &held.file, size, self.cancel, unwritten)?;
+        let digest = compare_while(
+            &kept_file.file,
+            &held.file,
+            size,
+            self.means.cancel,
+            unwritten,
+        )?;
         kept_file.check().map_err(Skip::of_kept_file)?;
         held.check()?;
         unwritten()?;
         Ok(digest)
-    }
-
-    /// Refuses the steps that can be refused without reading.
-    fn refuse(
-        &mut self,
-        kept_file: &OpenFile,
-        held: &OpenFile,
-        kind: &mut StepKind,
-    ) -> Result<(Room, Option<(FileMetadata, FileMetadata)>), Skip> {
-        let options = self.options;
-        let across = self.abilities.across(kept_file, held)?;
-        let same_metadata = || -> Result<Option<(FileMetadata, FileMetadata)>, Skip> {
-            let (kept, flags) = (kept_file.flags()?, held.flags()?);
-            if !kept.same_encryption(flags) {
-                return Err(Skip::EncryptionDiffers);
-            }
-            if options.on_metadata_diff == OnMetadataDiff::Ignore {
-                return Ok(None);
-            }
-            if let Some(what) = flags.difference(kept) {
-                return Err(Skip::MetadataDiffers(what));
-            }
-            let (kept, own) = (kept_file.metadata()?, held.metadata()?);
-            match difference(&kept, &own) {
-                Some(what) => Err(Skip::MetadataDiffers(what)),
-                None => Ok(Some((own, kept))),
-            }
-        };
-        let mut metadata = None;
-        let room = match kind {
-            StepKind::Hardlink if across => Err(Skip::System {
-                op: "link",
-                errno: Errno::XDEV.raw_os_error(),
-            }),
-            StepKind::Hardlink => {
-                metadata = same_metadata()?;
-                let most = self.abilities.max_links(kept_file);
-                let most = options.max_links.unwrap_or(most).min(most);
-                Ok(if kept_file.links < most {
-                    Room::Free
-                } else {
-                    Room::Full
-                })
-            }
-            StepKind::Reflink => reflink::check(kept_file, held).map(|()| Room::Free),
-            StepKind::Symlink(text) => {
-                metadata = same_metadata()?;
-                self.distinct(kept_file, held)?;
-                self.abilities.apart(kept_file, held)?;
-                *text = symlink::text(kept_file, held, self.shared.real_places())?;
-                Ok(Room::Free)
-            }
-            StepKind::Delete => {
-                self.distinct(kept_file, held)?;
-                self.abilities.apart(kept_file, held)?;
-                Ok(Room::Free)
-            }
-            StepKind::Move(to) => {
-                self.distinct(kept_file, held)?;
-                self.abilities.apart(kept_file, held)?;
-                self.sweep_destination(to);
-                self.check_destination(to, kept_file, held)?;
-                Ok(Room::Free)
-            }
-            StepKind::Leftover => Ok(Room::Free),
-        };
-        Ok((room?, metadata))
     }
 
     pub(super) fn distinct(&self, kept_file: &OpenFile, held: &OpenFile) -> Result<(), Skip> {
@@ -254,14 +272,11 @@ impl Run<'_> {
     }
 }
 
-/// Room for another name of the kept file.
-#[derive(Clone, Copy, Eq, PartialEq)]
-enum Room {
-    Free,
-    /// It has all the names it can have.
-    Full,
-    /// It would have to be copied up for that.
-    Below,
+/// A target that is open, and what was found of it on the way.
+struct Found {
+    held: OpenFile,
+    metadata: Option<(FileMetadata, FileMetadata)>,
+    digest: Option<Digest>,
 }
 
 pub(super) enum Refusal {

@@ -182,7 +182,7 @@ pub(crate) struct Placed {
 }
 
 /// State that moves share.
-pub(crate) struct Means<'a> {
+pub(crate) struct MoveMeans<'a> {
     pub(crate) temps: &'a Temps,
     pub(crate) blocked: &'a mut Blocked,
     pub(crate) cancel: &'a Cancel,
@@ -194,7 +194,7 @@ impl Move<'_> {
     /// Moves it while `proof` holds.
     pub(crate) fn go(
         self,
-        means: Means<'_>,
+        means: MoveMeans<'_>,
         proof: impl Fn() -> Result<(), Skip>,
     ) -> Result<Placed, Skip> {
         if self.how == How::Copy {
@@ -241,7 +241,7 @@ impl Move<'_> {
 
     fn across(
         mut self,
-        mut means: Means<'_>,
+        mut means: MoveMeans<'_>,
         proof: impl Fn() -> Result<(), Skip>,
     ) -> Result<Placed, Skip> {
         let (target, to_dir, name) = (self.target, self.to_dir, self.name);
@@ -306,7 +306,7 @@ impl Move<'_> {
 
     /// Removes a copy whose original did not go. It is enough that its content is the kept file's
     /// as well, should the original have changed.
-    fn take_back(&self, arrival: &mut Arrival, means: &mut Means<'_>) -> Result<(), Skip> {
+    fn take_back(&self, arrival: &mut Arrival, means: &mut MoveMeans<'_>) -> Result<(), Skip> {
         let kept = || {
             let kept_file = self.acceptable.as_ref().map(|found| found.kept_file);
             kept_file.is_some_and(|kept_file| kept_file.check().is_ok())
@@ -317,7 +317,7 @@ impl Move<'_> {
     }
 
     /// Gives a proven copy the new name.
-    fn copy(&mut self, means: &mut Means<'_>) -> Result<Arrival, Skip> {
+    fn copy(&mut self, means: &mut MoveMeans<'_>) -> Result<Arrival, Skip> {
         let (target, to_dir) = (self.target, self.to_dir);
         let size = target.stat.stamp.size;
         let copied = copy(
@@ -389,7 +389,7 @@ impl Move<'_> {
 
     /// Makes the new name another one of the copy that a name of the same file became before.
     /// `None`, and reported as lost, where that is impossible.
-    fn link(&mut self, means: &mut Means<'_>) -> Result<Option<Arrival>, Skip> {
+    fn link(&mut self, means: &mut MoveMeans<'_>) -> Result<Option<Arrival>, Skip> {
         let Some(with) = self.with else {
             return Ok(None);
         };
@@ -450,7 +450,7 @@ impl Move<'_> {
     }
 
     /// Accepts the existing file under the new name as the copy, if it is.
-    fn take_up(&mut self, means: &mut Means<'_>) -> Result<Arrival, Skip> {
+    fn take_up(&mut self, means: &mut MoveMeans<'_>) -> Result<Arrival, Skip> {
         let Some(acceptable) = &self.acceptable else {
             return Err(Skip::DestinationExists(None));
         };

@@ -1,29 +1,27 @@
 //! The run: groups in, steps out.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::rc::Rc;
 
 use bc_find::groups::{FileGroup, FileRef};
-use bc_fs::meta::Identity;
 use bc_fs::shortage::is_shortage;
 use bc_pool::Cancel;
 use rustix::io::Errno;
 
 use super::checked_at::CheckedAt;
 use super::claim;
-use super::events::Events;
 use super::freed::Ledger;
 use super::journal::{About, Journal};
-use super::keep::{Inode, NameOrder};
 use super::open_file::{self, OpenFile};
 use super::options::{PruneOptions, RunMode};
+use super::outcomes::Events;
+use super::plan::{Acted, GroupPlan, Target};
 use super::precheck::{Ready, Refusal};
 use super::skip::Skip;
 use super::state::{Run, Shared, State};
 use super::step::{Action, PruneEvent, PruneSummary, StepKind, StepOutcome};
 use super::workers;
-use super::{delete, hardlink, keep, permitted, reflink, relocate, symlink};
+use super::{delete, hardlink, permitted, plan, reflink, relocate, symlink};
 
 /// Acts on each group, on several threads where the options allow and it is safe. Steps are written
 /// to `journal` before they are done; a front end should always give one when it executes.
@@ -58,17 +56,17 @@ pub fn prune(
 impl Run<'_> {
     /// Acts on a group, unless the run was cancelled.
     pub(super) fn files(&mut self, mut group: FileGroup) {
-        if self.cancel.is_cancelled() {
+        if self.means.cancel.is_cancelled() {
             return;
         }
-        self.summary.groups += 1;
+        self.outcomes.summary.groups += 1;
         for _ in 0..self.places.sort_out(&mut group) {
-            self.summary.skip(&Skip::InDestination);
+            self.outcomes.summary.skip(&Skip::InDestination);
         }
         group.files.retain(|file| {
-            let fleeting = keep::fleeting(file);
+            let fleeting = plan::fleeting(file);
             if let Some(skip) = &fleeting {
-                self.summary.skip(skip);
+                self.outcomes.summary.skip(skip);
             }
             fleeting.is_none()
         });
@@ -82,129 +80,68 @@ impl Run<'_> {
         if let Some(journal) = &mut self.journal
             && let Err(skip) = journal.complete()
         {
-            (self.observer)(PruneEvent::Journal(skip.clone()));
-            self.summary.skip(&skip);
+            self.outcomes.unrecorded(skip);
         }
-        let (freed, used) = (self.summary.freed, self.summary.used);
-        self.summary.freed = freed.saturating_sub(used);
-        self.summary.used = used.saturating_sub(freed);
-        self.summary
+        self.outcomes.finish()
     }
 
     fn group(&mut self, group: &FileGroup) {
-        let inodes = self.options.rules.order(group);
-        let mut unusable = HashSet::new();
-        let kept_file = self.choose(group, &inodes, &mut unusable);
-        let Some((mut kept_file, mut kept_file_ref)) = kept_file else {
+        let mut plan = GroupPlan::new(group, &self.options.rules);
+        let Some(mut kept_file) = plan.choose(|file| self.open_kept(file)) else {
             return;
         };
-        let files = inodes.iter().map(|inode| &group.files[inode.names[0]]);
         let mut state = State {
-            ledger: Ledger::new(files.collect()),
+            ledger: Ledger::new(plan.files()),
             is_fresh: true,
             ..State::default()
         };
-        let mut left = group.files.len();
-        for inode in &inodes {
-            left -= inode.names.len();
-            if unusable.contains(&inode.id) {
-                continue;
-            }
-            let order = NameOrder::of(group, inode, kept_file_ref, &self.options.rules);
-            let promoted = self.names(&order, left == 0, &mut kept_file, &mut state);
-            if let Some((held, name)) = promoted {
-                (kept_file, kept_file_ref) = (held, name);
-            }
-        }
-    }
-
-    /// Opens the file that stays: the first by the rules that can be relied on. A reference's stays
-    /// if the group has one. Files that could not be opened are added to `unusable`.
-    fn choose<'g>(
-        &mut self,
-        group: &'g FileGroup,
-        inodes: &[Inode],
-        unusable: &mut HashSet<Identity>,
-    ) -> Option<(OpenFile, &'g FileRef)> {
-        let (options, had_reference) = (self.options, inodes.first()?.protected);
-        for inode in inodes {
-            if had_reference && !inode.protected || self.cancel.is_cancelled() {
-                break;
-            }
-            let mut names = options.rules.may_be_kept(group, inode).peekable();
-            if names.peek().is_none() {
-                continue;
-            }
-            if let Some(found) = names.find_map(|file| self.open_keeper(file)) {
-                return Some(found);
-            }
-            unusable.insert(inode.id);
-        }
-        None
-    }
-
-    /// Acts on the names of one file; `is_end`: the group has no further one. Returns the name that
-    /// has to be kept from here on, where it is another; then the names behind it were not tried.
-    fn names<'g>(
-        &mut self,
-        order: &NameOrder<'g>,
-        is_end: bool,
-        kept_file: &mut OpenFile,
-        state: &mut State<'g>,
-    ) -> Option<(OpenFile, &'g FileRef)> {
-        let end = order.names.last().map(|name| name.file);
-        let mut stays = order.stays();
-        state.pending = order.acted() + 1;
-        for (nth, name) in order.names.iter().enumerate() {
-            let target = name.file;
-            state.is_last = is_end && nth + 1 == order.names.len();
-            state.other = stays.or(end).filter(|other| other.path != target.path);
-            if self.cancel.is_cancelled() {
-                return None;
-            }
-            if !name.is_acted_on {
-                continue;
-            }
-            state.pending = state.pending.saturating_sub(1);
-            let changed = self.summary.changed;
-            let promoted = if name.is_leftover {
-                self.left_over(kept_file, target, state);
-                None
-            } else {
-                self.target(kept_file, target, state)
+        while !self.means.cancel.is_cancelled()
+            && let Some(target) = plan.next()
+        {
+            let changed = self.outcomes.summary.changed;
+            (state.other, state.pending) = (target.other, target.pending);
+            let promoted = match target.is_leftover {
+                true => {
+                    self.left_over(&mut kept_file, target.file, &mut state);
+                    None
+                }
+                false => self.target(&mut kept_file, &target, &mut state),
             };
-            if let Some(held) = promoted.filter(|_| self.options.rules.may_stay(target)) {
-                return Some((held, target));
-            }
-            if self.summary.changed == changed {
-                stays = stays.or(Some(target));
+            let acted = match promoted {
+                Some(_) => Acted::TakesOver,
+                None if self.outcomes.summary.changed == changed => Acted::Stays,
+                None => Acted::Changed,
+            };
+            if plan.acted(&target, acted)
+                && let Some(held) = promoted
+            {
+                kept_file = held;
             }
         }
-        None
     }
 
-    fn open_keeper<'g>(&mut self, file: &'g FileRef) -> Option<(OpenFile, &'g FileRef)> {
+    /// Opens a file that is to stay, if it can be relied on.
+    fn open_kept(&mut self, file: &FileRef) -> Option<OpenFile> {
+        if self.means.cancel.is_cancelled() {
+            return None;
+        }
         let opened = self.with_descriptors(2, |run| {
-            let (dir, _, name) = run.parents.of(file)?;
+            let (dir, _, name) = run.means.parents.of(file)?;
             open_file::open_in(&dir, &name, file, file.stamp)
         });
-        match opened {
-            Ok(held) => Some((held, file)),
-            Err(skip) => {
-                (self.observer)(PruneEvent::Unusable(file.path.clone(), skip.clone()));
-                self.summary.skip(&skip);
-                None
-            }
-        }
+        opened
+            .map_err(|skip| self.outcomes.unusable(&file.path, skip))
+            .ok()
     }
 
     /// Processes one target; returns it where it has to be the kept file from here on.
     fn target(
         &mut self,
         kept_file: &mut OpenFile,
-        file: &FileRef,
+        target: &Target<'_>,
         state: &mut State<'_>,
     ) -> Option<OpenFile> {
+        let file = target.file;
         let kind = match &self.options.action {
             Action::Hardlink => StepKind::Hardlink,
             Action::Reflink => StepKind::Reflink,
@@ -219,7 +156,7 @@ impl Run<'_> {
             && is_shortage(skip)
         {
             // The file has its descriptor: not waited for, what has been compared is compared again.
-            self.parents.let_go();
+            self.means.parents.let_go();
             proven = self.precheck(kept_file, file, state, &mut step.kind);
         }
         let mut promoted = None;
@@ -251,10 +188,10 @@ impl Run<'_> {
             promoted.release();
         }
         // Where events are reported only after the file is closed, that ends it soon enough.
-        if !state.is_last || !self.tells_later {
+        if !target.is_last || !self.outcomes.tells_later {
             kept_file.release();
         }
-        self.report(step, outcome);
+        self.outcomes.report(step, outcome);
         promoted
     }
 
@@ -293,7 +230,7 @@ impl Run<'_> {
             kept_file.links += 1;
         }
         if let StepKind::Move(to) = kind {
-            self.taken.insert(to.clone());
+            self.copies.taken.insert(to.clone());
         }
         let freed = self.book(ready, kind, state);
         Ok(StepOutcome::Would { freed })
@@ -313,8 +250,10 @@ impl Run<'_> {
         let place = self.open_destination(kind, &ready.held)?;
         if *kind == StepKind::Hardlink && ready.taken.copies_up(&state.ledger) {
             // First, so that the journal knows it by the number that it has from here on.
-            hardlink::copy_up(kept_file, &ready.held, &self.shared.temps)?;
-            state.ledger.book_copy(&ready.taken, &mut self.summary);
+            hardlink::copy_up(kept_file, &ready.held, &self.means.shared.temps)?;
+            state
+                .ledger
+                .book_copy(&ready.taken, &mut self.outcomes.summary);
             state.ledger.copied_up(kept_file.stat.id);
         }
         let destination = match kind {
@@ -325,7 +264,7 @@ impl Run<'_> {
         let target = &ready.held;
         let other = state.other.filter(|_| target.links > 1);
         let other = other.and_then(|other| {
-            let found = self.with_descriptors(1, |run| run.parents.of(other));
+            let found = self.with_descriptors(1, |run| run.means.parents.of(other));
             Some((found.ok()?, other))
         });
         let begin = |journal: &Journal| {
@@ -347,20 +286,22 @@ impl Run<'_> {
         }
         let mut lost = Vec::new();
         let acted = match kind {
-            StepKind::Hardlink => hardlink::act(kept_file, target, &self.shared.temps),
-            StepKind::Symlink(text) => symlink::act(kept_file, target, text, &self.shared.temps),
-            StepKind::Reflink => reflink::act(kept_file, target, self.cancel),
+            StepKind::Hardlink => hardlink::act(kept_file, target, &self.means.shared.temps),
+            StepKind::Symlink(text) => {
+                symlink::act(kept_file, target, text, &self.means.shared.temps)
+            }
+            StepKind::Reflink => reflink::act(kept_file, target, self.means.cancel),
             StepKind::Move(to) => self
                 .relocate(place, kept_file, target, to, number, state)
                 .map(|found| lost = found),
             StepKind::Delete | StepKind::Leftover => {
-                delete::act(kept_file, target, &self.shared.temps)
+                delete::act(kept_file, target, &self.means.shared.temps)
             }
         };
         self.end(number, &acted, target);
         state.update(kept_file, ready, kind, acted.is_ok());
         if acted.is_ok() {
-            self.taken.extend(destination.map(<[u8]>::to_vec));
+            self.copies.taken.extend(destination.map(<[u8]>::to_vec));
         }
         acted?;
         let freed = self.book(ready, kind, state);
@@ -372,20 +313,19 @@ impl Run<'_> {
         if let Err(Skip::Left { errno, .. }) = acted
             && let Errno::PERM | Errno::ACCESS = Errno::from_raw_os_error(*errno)
         {
-            self.shared.blocked.block(&target.dir);
+            self.means.shared.blocked.block(&target.dir);
         }
         if let (Some(number), Some(journal)) = (number, &mut self.journal)
             && let Err(skip) = journal.end(number, acted)
         {
             // The step's own line is there, so undo looks at the file itself.
-            (self.observer)(PruneEvent::Journal(skip.clone()));
-            self.summary.skip(&skip);
+            self.outcomes.unrecorded(skip);
         }
     }
 
     fn book(&mut self, ready: &Ready, kind: &StepKind, state: &mut State<'_>) -> u64 {
         let (id, links_left) = (ready.id, ready.links_left);
-        let (mode, summary) = (self.options.mode, &mut self.summary);
+        let (mode, summary) = (self.options.mode, &mut self.outcomes.summary);
         let ledger = &mut state.ledger;
         ledger.book(id, links_left, &ready.taken, kind, mode, summary)
     }
@@ -401,8 +341,11 @@ impl Run<'_> {
         if matches!(kind, StepKind::Reflink | StepKind::Move(_)) {
             return Ok(None);
         }
-        let claim =
-            self.with_descriptors(1, |run| target.dir.claim(&run.shared.blocked, run.cancel))?;
+        let claim = self.with_descriptors(1, |run| {
+            target
+                .dir
+                .claim(&run.means.shared.blocked, run.means.cancel)
+        })?;
         if matches!(kind, StepKind::Hardlink) {
             // Its temporary name is one of the kept file.
             let caller = &self.abilities.caller;

@@ -17,34 +17,36 @@ use super::freed::Ledger;
 use super::journal::Journal;
 use super::open_file::OpenFile;
 use super::options::PruneOptions;
+use super::outcomes::Outcomes;
 use super::protect::WatchedPlaces;
 use super::real_places::RealPlaces;
 use super::relocate::Arrived;
 use super::skip::Skip;
-use super::step::{PruneEvent, PruneSummary, Step, StepKind, StepOutcome};
+use super::step::{PruneEvent, Step, StepKind};
 use super::temp::Temps;
 
-/// A run.
+/// A run, or one thread of it.
 pub(super) struct Run<'a> {
     pub(super) options: &'a PruneOptions,
     pub(super) journal: Option<&'a Journal>,
-    pub(super) cancel: &'a Cancel,
-    pub(super) observer: &'a mut dyn FnMut(PruneEvent),
-    pub(super) summary: PruneSummary,
-    pub(super) copies: Copies,
-    /// Paths that files were moved to, or would be.
-    pub(super) taken: HashSet<Vec<u8>>,
-    /// Directories that this thread knows to have been searched for leftovers.
-    pub(super) swept: HashSet<Identity>,
-    /// State shared with the run's other threads.
-    pub(super) shared: Shared,
-    /// True if another thread reports this one's events to the caller.
-    pub(super) tells_later: bool,
+    pub(super) means: Means<'a>,
+    pub(super) outcomes: Outcomes<'a>,
     /// Abilities of the file systems met.
     pub(super) abilities: Abilities<'a>,
     pub(super) places: WatchedPlaces<'a>,
+    /// Copies at the destination.
+    pub(super) copies: Copies,
+}
+
+/// Means by which a thread of a run works.
+pub(super) struct Means<'a> {
+    pub(super) cancel: &'a Cancel,
+    /// State shared with the run's other threads.
+    pub(super) shared: Shared,
     /// The directories that it came to last.
     pub(super) parents: Parents,
+    /// Directories that this thread knows to have been searched for leftovers.
+    pub(super) swept: HashSet<Identity>,
 }
 
 /// State that the threads of a run share.
@@ -89,17 +91,16 @@ impl<'a> Run<'a> {
         Run {
             options,
             journal,
-            cancel,
-            observer,
-            summary: PruneSummary::default(),
-            copies: Copies::default(),
-            taken: HashSet::new(),
-            swept: HashSet::new(),
-            shared,
-            tells_later: false,
+            means: Means {
+                cancel,
+                shared,
+                parents: Parents::default(),
+                swept: HashSet::new(),
+            },
+            outcomes: Outcomes::new(observer),
             abilities: Abilities::new(options),
             places: WatchedPlaces::new(&options.references, &options.action, cancel),
-            parents: Parents::default(),
+            copies: Copies::default(),
         }
     }
 
@@ -110,40 +111,19 @@ impl<'a> Run<'a> {
         needed: u32,
         mut step: impl FnMut(&mut Self) -> Result<T, Skip>,
     ) -> Result<T, Skip> {
-        let (shortage, cancel) = (Arc::clone(&self.shared.shortage), self.cancel);
+        let shortage = Arc::clone(&self.means.shared.shortage);
+        let cancel = self.means.cancel;
         let mut wait = shortage.wait(needed);
         loop {
             let done = step(self);
-            if !wait.again(&done, || cancel.is_cancelled(), || self.parents.let_go()) {
+            if !wait.again(
+                &done,
+                || cancel.is_cancelled(),
+                || self.means.parents.let_go(),
+            ) {
                 return done;
             }
         }
-    }
-
-    pub(super) fn unwatched(&mut self, path: &[u8], errno: i32) {
-        self.event(PruneEvent::WritersUndetected(path.to_vec(), errno));
-    }
-
-    pub(super) fn event(&mut self, event: PruneEvent) {
-        (self.observer)(event);
-    }
-
-    pub(super) fn report(&mut self, step: Step, outcome: StepOutcome) {
-        match &outcome {
-            StepOutcome::Done { freed, .. } | StepOutcome::Would { freed } => {
-                self.summary.freed += freed;
-                let lost = matches!(&outcome, StepOutcome::Done { lost, .. } if !lost.is_empty());
-                self.summary.incomplete += u64::from(lost);
-                match step.kind {
-                    StepKind::Leftover => self.summary.leftovers += 1,
-                    _ => self.summary.changed += 1,
-                }
-            }
-            StepOutcome::Skipped(skip) => {
-                self.summary.skip(skip);
-            }
-        }
-        (self.observer)(PruneEvent::Step(step, outcome));
     }
 
     pub(super) fn step(&self, kind: StepKind, target: &FileRef, kept_file: &OpenFile) -> Step {
@@ -170,8 +150,6 @@ pub(super) struct State<'g> {
     pub(super) is_fresh: bool,
     /// True if our own changes of its names left the kept file in a state that was not looked at.
     pub(super) is_stale: bool,
-    /// True if no other name of the group follows the current one.
-    pub(super) is_last: bool,
     /// Another name of the file at hand, which no step takes or a later one: where undo finds the file.
     pub(super) other: Option<&'g FileRef>,
     /// Number of names of the current file that are still to be processed, including the current

@@ -34,14 +34,14 @@ impl Run<'_> {
     ) {
         let step = self.step(StepKind::Leftover, file, kept_file);
         state.catch_up(kept_file);
-        self.parents.let_go();
+        self.means.parents.let_go();
         kept_file.dir.unlock();
         let outcome = match self.remove_left_over(kept_file, file, state) {
             Ok(outcome) => outcome,
             Err(skip) => StepOutcome::Skipped(skip),
         };
         kept_file.release();
-        self.report(step, outcome);
+        self.outcomes.report(step, outcome);
     }
 
     fn remove_left_over(
@@ -91,13 +91,13 @@ impl Run<'_> {
         } else {
             kept_file.wait_for_tick();
             match copy {
-                None => delete::act(kept_file, &held, &self.shared.temps)?,
+                None => delete::act(kept_file, &held, &self.means.shared.temps)?,
                 Some(copy) => {
                     let own = held.metadata()?;
                     let id = copy.mark();
                     let proof = || kept_file.outlives(&held).and_then(|()| copy.check());
                     let last = || copy.check();
-                    give_up(&held, &own, id, &self.shared.temps, proof, last)?;
+                    give_up(&held, &own, id, &self.means.shared.temps, proof, last)?;
                     self.sweep_beside(&copy);
                     let (dir, name, id) = (copy.dir, copy.name, copy.stat.id);
                     state.arrived = Some((held.stat.id, Arrived { dir, name, id }));
@@ -141,7 +141,7 @@ impl Run<'_> {
         }
         found.watch()?;
         let size = original.stat.stamp.size;
-        let same = compare(&original.file, &found.file, size, self.cancel);
+        let same = compare(&original.file, &found.file, size, self.means.cancel);
         match same.and_then(|_| found.check()) {
             Err(Skip::Cancelled) => return Err(Skip::Cancelled),
             Err(_) => return Err(Skip::Original),
@@ -163,8 +163,8 @@ impl Run<'_> {
 
     /// Removes dead runs' links and unfinished copies from a directory.
     pub(super) fn sweep(&mut self, dir: &OwnedFd, id: &Identity, beside: &[u8]) {
-        if self.swept.insert(*id) {
-            let shared = self.shared.clone();
+        if self.means.swept.insert(*id) {
+            let shared = self.means.shared.clone();
             shared.sweep(*id, || self.search(dir, beside));
         }
     }
@@ -193,7 +193,7 @@ impl Run<'_> {
                 Ok(()) => StepOutcome::Would { freed: 0 },
                 Err(failed) => StepOutcome::Skipped(failed.into()),
             };
-            self.report(step, outcome);
+            self.outcomes.report(step, outcome);
         }
     }
 }

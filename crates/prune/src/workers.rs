@@ -76,7 +76,7 @@ pub(super) fn prune(
     run: &mut Run<'_>,
     report: &mut dyn FnMut(PruneEvent),
 ) {
-    let mut batches = GroupBatches::new(groups, run.cancel);
+    let mut batches = GroupBatches::new(groups, run.means.cancel);
     let first: Vec<Batch> = batches.by_ref().take(2).collect();
     let workers = run.options.workers.min(affordable_workers(DESCRIPTORS));
     let is_shared = first.len() > 1 && workers > 1;
@@ -86,14 +86,14 @@ pub(super) fn prune(
         let common = RunThreads {
             options: run.options,
             journal: run.journal,
-            cancel: run.cancel,
-            shared: &run.shared,
+            cancel: run.means.cancel,
+            shared: &run.means.shared,
             workers,
             batches: Mutex::new(receiver),
             is_lost: AtomicBool::new(false),
         };
         if let Some(done) = common.work(&mut all, sender, report) {
-            run.summary.add(&done);
+            run.outcomes.summary.add(&done);
         }
     }
     // All of them, on one thread or where the system refuses another.
@@ -145,7 +145,7 @@ impl RunThreads<'_> {
         let mut keep = |event: PruneEvent| events.borrow_mut().push(event);
         let shared = self.shared.clone();
         let mut run = Run::new(self.options, self.journal, self.cancel, shared, &mut keep);
-        run.tells_later = true;
+        run.outcomes.tells_later = true;
         while let Some(batch) = self.next() {
             for group in batch.groups {
                 if self.cancel.is_cancelled() || self.is_lost.load(Ordering::Relaxed) {
@@ -154,11 +154,11 @@ impl RunThreads<'_> {
                 run.files(group);
             }
             // It may have to wait for the next.
-            run.parents.let_go();
+            run.means.parents.let_go();
             // Fails only if the receiver panicked: then no thread listens.
             let _ = reporter.send(Some((batch.number, events.take())));
         }
-        run.summary
+        run.outcomes.summary
     }
 
     fn next(&self) -> Option<Batch> {

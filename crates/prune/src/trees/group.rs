@@ -19,7 +19,7 @@ use crate::options::{PruneOptions, RunMode};
 use crate::relocate;
 use crate::skip::Skip;
 use crate::state::{Run, State};
-use crate::step::{Action, PruneEvent, StepOutcome, TreeStep};
+use crate::step::{Action, StepOutcome};
 
 /// Directories that were processed so far.
 #[derive(Default)]
@@ -86,7 +86,7 @@ impl Run<'_> {
             let rules = &self.options.rules;
             let acts = !target.dir.protected
                 && (rules.allow(&kept_file.dir, &target.dir) || !rules.may_stay(&kept_file.dir));
-            if !acts || self.cancel.is_cancelled() {
+            if !acts || self.means.cancel.is_cancelled() {
                 continue;
             }
             let pair = TreePair { kept_file, target };
@@ -102,7 +102,7 @@ impl Run<'_> {
                 done.gone.extend(target.dirs());
             }
             let outcome = outcome.unwrap_or_else(StepOutcome::Skipped);
-            self.report_tree(pair.step(self.options), outcome);
+            self.outcomes.report_tree(pair.step(self.options), outcome);
         }
         done.stamps = state.stamps;
     }
@@ -135,7 +135,7 @@ impl Run<'_> {
             !is_moved
         });
         for _ in 0..moved {
-            self.summary.skip(&Skip::InDestination);
+            self.outcomes.summary.skip(&Skip::InDestination);
         }
     }
 
@@ -169,7 +169,7 @@ impl Run<'_> {
         match (self.options.mode, &way) {
             (RunMode::DryRun, _) => {
                 if let RemovalWay::Rename(to) = &way {
-                    self.taken.insert(to.clone());
+                    self.copies.taken.insert(to.clone());
                 }
                 let freed = if way == RemovalWay::Delete { freed } else { 0 };
                 Ok(StepOutcome::Would { freed })
@@ -191,7 +191,7 @@ impl Run<'_> {
             return Ok(RemovalWay::Delete);
         };
         let to = relocate::destination(dir, &pair.target.dir.path);
-        if self.taken.contains(&to) || rustix::fs::lstat(to.as_slice()).is_ok() {
+        if self.copies.taken.contains(&to) || rustix::fs::lstat(to.as_slice()).is_ok() {
             return Err(Skip::DestinationExists(None));
         }
         let existing = self.foresee_destination(&to)?;
@@ -205,29 +205,5 @@ impl Run<'_> {
             true => Ok(RemovalWay::Rename(to)),
             false => Err(Skip::OtherFileSystem),
         }
-    }
-
-    fn report_tree(&mut self, step: TreeStep, outcome: StepOutcome) {
-        match &outcome {
-            StepOutcome::Done { freed, lost } => {
-                self.summary.freed += freed;
-                self.summary.incomplete += u64::from(!lost.is_empty());
-                self.summary.changed += step.files;
-                self.summary.dirs += 1;
-            }
-            StepOutcome::Would { freed } => {
-                self.summary.freed += freed;
-                self.summary.changed += step.files;
-                self.summary.dirs += 1;
-            }
-            StepOutcome::Skipped(skip) => {
-                if let Skip::Stopped { gone, freed, .. } = skip {
-                    self.summary.changed += gone;
-                    self.summary.freed += freed;
-                }
-                self.summary.skip(skip);
-            }
-        }
-        self.event(PruneEvent::Tree(step, outcome));
     }
 }

@@ -15,7 +15,6 @@
 
 mod group;
 mod held;
-mod moving;
 mod prove;
 mod remove;
 
@@ -23,9 +22,9 @@ use bc_find::groups::{FileRef, TreeCopy, TreeGroup, TreeKind};
 use bc_pool::Cancel;
 
 use self::group::DoneDirs;
-use super::events::Events;
 use super::journal::Journal;
 use super::options::PruneOptions;
+use super::outcomes::Events;
 use super::relocate;
 use super::state::{Run, Shared};
 use super::step::{Action, PruneEvent, PruneSummary, TreeStep};
@@ -57,7 +56,7 @@ pub fn prune_trees(
         if cancel.is_cancelled() {
             break;
         }
-        run.summary.groups += 1;
+        run.outcomes.summary.groups += 1;
         run.tree_group(group, &mut done);
     }
     run.finish()

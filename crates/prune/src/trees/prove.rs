@@ -41,7 +41,7 @@ impl Run<'_> {
         }
         let mut freed = 0;
         for at in pair.target.of(TreeKind::File) {
-            if self.cancel.is_cancelled() {
+            if self.means.cancel.is_cancelled() {
                 return Err(Skip::Cancelled);
             }
             let (twin, file) = pair.both(at);
@@ -89,8 +89,17 @@ impl Run<'_> {
                 Ok(()) | Err(_) => {}
             }
         }
-        drop(self.shared.blocked.claim(&dir.file, self.cancel)?);
-        let above = self.shared.blocked.claim(&dir.dir, self.cancel)?;
+        drop(
+            self.means
+                .shared
+                .blocked
+                .claim(&dir.file, self.means.cancel)?,
+        );
+        let above = self
+            .means
+            .shared
+            .blocked
+            .claim(&dir.dir, self.means.cancel)?;
         above.check_removable(&self.abilities.caller, permitted::owner(dir))
     }
 

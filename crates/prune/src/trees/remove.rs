@@ -1,5 +1,8 @@
-//! The second pass: the names of a proven directory go one by one, and then the directories, from the
-//! innermost out.
+//! The second pass: a proven directory goes by one rename, or its names go one by one, and then the
+//! directories, from the innermost out.
+
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
 
 use bc_edit::entry;
 use bc_find::groups::FileRef;
@@ -8,12 +11,36 @@ use bc_find::groups::TreeKind;
 use super::TreePair;
 use super::held::{open_dir, open_link};
 use super::prove::{open_twin, refused};
-use crate::journal::TreeAction;
-use crate::open_file::OpenFile;
+use crate::journal::{Journal, TreeAction};
+use crate::open_file::{OpenFile, identity_at};
+use crate::relocate;
 use crate::skip::Skip;
 use crate::state::{Run, State};
-use crate::step::{StepKind, StepOutcome};
+use crate::step::{Action, StepKind, StepOutcome};
 use crate::temp::remove;
+
+/// A change of a directory, or of a link in one, for the journal.
+pub(super) struct TreeChange<'a> {
+    action: TreeAction,
+    held: &'a OpenFile,
+    kept: &'a OpenFile,
+    /// New path of what is moved.
+    to: Option<&'a [u8]>,
+    /// Text of a link.
+    text: Option<&'a [u8]>,
+}
+
+impl<'a> TreeChange<'a> {
+    fn new(action: TreeAction, held: &'a OpenFile, kept: &'a OpenFile) -> TreeChange<'a> {
+        TreeChange {
+            action,
+            held,
+            kept,
+            to: None,
+            text: None,
+        }
+    }
+}
 
 /// Files removed so far.
 #[derive(Default)]
@@ -57,7 +84,7 @@ impl Run<'_> {
                 .map_err(|why| why.of(&dir.path))?;
         }
         for at in pair.target.of(TreeKind::File) {
-            if self.cancel.is_cancelled() {
+            if self.means.cancel.is_cancelled() {
                 return Err(Skip::Cancelled);
             }
             let (twin, file) = pair.both(at);
@@ -76,7 +103,7 @@ impl Run<'_> {
             progress.any = true;
         }
         // A server may keep a directory that is open.
-        self.parents.let_go();
+        self.means.parents.let_go();
         for at in pair.dirs().rev() {
             let (twin, dir) = pair.both(at);
             self.remove_dir(&twin, &dir)
@@ -90,14 +117,28 @@ impl Run<'_> {
     fn record_dir(&mut self, twin: &FileRef, dir: &FileRef) -> Result<(), Skip> {
         let held = open_dir(dir)?;
         let kept = open_dir(twin).map_err(Skip::of_kept_file)?;
-        let number = match &mut self.journal {
-            Some(journal) => {
-                Some(journal.begin_tree(TreeAction::Empty, &held, &kept, None, None)?)
-            }
-            None => None,
-        };
-        self.end(number, &Ok(()), &held);
-        Ok(())
+        let change = TreeChange::new(TreeAction::Empty, &held, &kept);
+        self.journalled(change, || Ok(()))
+    }
+
+    /// Does what the journal recorded before, and records how it went.
+    pub(super) fn journalled(
+        &mut self,
+        change: TreeChange<'_>,
+        act: impl FnOnce() -> Result<(), Skip>,
+    ) -> Result<(), Skip> {
+        let TreeChange {
+            action,
+            held,
+            kept,
+            to,
+            text,
+        } = change;
+        let begin = |journal: &Journal| journal.begin_tree(action, held, kept, to, text);
+        let number = self.journal.map(begin).transpose()?;
+        let acted = act();
+        self.end(number, &acted, held);
+        acted
     }
 
     fn remove_file(
@@ -119,35 +160,55 @@ impl Run<'_> {
 
     fn remove_link(&mut self, twin: &FileRef, link: &FileRef) -> Result<(), Skip> {
         let (kept, held, text) = self.prove_link(twin, link)?;
-        let _claim = self.shared.blocked.claim(&held.dir, self.cancel)?;
-        let action = TreeAction::RemoveLink;
-        let number = match &mut self.journal {
-            Some(journal) => Some(journal.begin_tree(action, &held, &kept, None, Some(&text))?),
-            None => None,
+        let _claim = self
+            .means
+            .shared
+            .blocked
+            .claim(&held.dir, self.means.cancel)?;
+        let change = TreeChange {
+            text: Some(&text),
+            ..TreeChange::new(TreeAction::RemoveLink, &held, &kept)
         };
         let stays = || match open_link(twin)? {
             (_, found) if found == text => Ok(()),
             _ => Err(Skip::KeptFileChanged),
         };
-        let acted = remove(&held, &self.shared.temps, stays);
-        self.end(number, &acted, &held);
-        acted
+        let temps = self.means.shared.temps.clone();
+        self.journalled(change, || remove(&held, &temps, stays))
     }
 
     /// Removes an empty directory, if it is the one that was proven.
     fn remove_dir(&mut self, twin: &FileRef, dir: &FileRef) -> Result<(), Skip> {
         let held = open_dir(dir)?;
         let kept = open_dir(twin).map_err(Skip::of_kept_file)?;
-        let action = TreeAction::RemoveDirectory;
-        let number = match &mut self.journal {
-            Some(journal) => Some(journal.begin_tree(action, &held, &kept, None, None)?),
-            None => None,
+        let change = TreeChange::new(TreeAction::RemoveDirectory, &held, &kept);
+        self.journalled(change, || {
+            held.check_name()?;
+            Ok(entry::remove_dir(&held.dir, &held.name)?)
+        })
+    }
+
+    /// Moves the whole target to `to` by one rename; EXDEV where that is on another file system.
+    pub(super) fn rename_tree(
+        &mut self,
+        pair: &TreePair<'_>,
+        to: &[u8],
+    ) -> Result<StepOutcome, Skip> {
+        let Action::Move(root) = &self.options.action else {
+            return Err(Skip::Changed);
         };
-        let acted = held
-            .check_name()
-            .and_then(|()| Ok(entry::remove_dir(&held.dir, &held.name)?));
-        self.end(number, &acted, &held);
-        acted
+        self.places.check_destination()?;
+        let dir = &pair.target.dir;
+        let held = hold(dir)?;
+        let kept = hold(&pair.kept_file.dir).map_err(Skip::of_kept_file)?;
+        let (to_dir, name) = relocate::open_parent(root, to, &dir.path)?;
+        let change = TreeChange {
+            to: Some(to),
+            ..TreeChange::new(TreeAction::MoveDirectory, &held, &kept)
+        };
+        self.journalled(change, || rename(&held, &to_dir, &name, to))?;
+        self.copies.taken.insert(to.to_vec());
+        Ok(StepOutcome::done(0))
     }
 }
 
@@ -163,8 +224,21 @@ impl TreePair<'_> {
 }
 
 /// The proof that a directory to be renamed is still the one that was proven.
-pub(super) fn hold(dir: &FileRef) -> Result<OpenFile, Skip> {
+fn hold(dir: &FileRef) -> Result<OpenFile, Skip> {
     let held = open_dir(dir)?;
     held.check_name()?;
     Ok(held)
+}
+
+/// Renames the directory that is held, and no other: another one that had its name by then is put
+/// back.
+fn rename(held: &OpenFile, to_dir: &OwnedFd, name: &CString, to: &[u8]) -> Result<(), Skip> {
+    entry::rename_new(&held.dir, &held.name, to_dir, name)?;
+    match identity_at(to_dir, name) {
+        Ok(Some(id)) if id == held.stat.id => Ok(()),
+        _ => match entry::rename_new(to_dir, name, &held.dir, &held.name) {
+            Ok(()) => Err(Skip::Changed),
+            Err(_) => Err(Skip::Displaced(to.to_vec())),
+        },
+    }
 }

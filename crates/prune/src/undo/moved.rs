@@ -18,7 +18,7 @@ use crate::journal::{Copy, JournalStep, Steps};
 use crate::meta::{carried_back, entitled, not_in};
 use crate::open_file::OpenFile;
 use crate::options::OnMetadataDiff;
-use crate::relocate::{Arrived, How, Means, Move};
+use crate::relocate::{Arrived, How, Move, MoveMeans};
 use crate::skip::Skip;
 
 impl Undo<'_> {
@@ -158,7 +158,7 @@ impl Undo<'_> {
             acceptable: None,
         }
         .go(
-            Means {
+            MoveMeans {
                 temps: &self.temps,
                 blocked: &mut self.blocked,
                 cancel: self.cancel,

@@ -16,7 +16,7 @@ use bc_edit::names::prune::is_ours;
 use bc_find::groups::{FileGroup, FileRef};
 use bc_walk::{Globs, Identity};
 
-use super::skip::Skip;
+use crate::skip::Skip;
 
 /// One rule for choosing the file that stays.
 #[derive(Clone, Debug)]

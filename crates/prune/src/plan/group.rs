@@ -1,0 +1,283 @@
+//! The decision about one group: which file stays, and which names are acted on, in which order.
+//! Pure: whoever runs it says what became of each.
+
+use std::collections::{HashSet, VecDeque};
+
+use bc_find::groups::{FileGroup, FileRef};
+use bc_walk::Identity;
+
+use super::keep::{Inode, KeepRules, NameOrder, OrderedName};
+
+/// The way through a group.
+pub(crate) struct GroupPlan<'g> {
+    group: &'g FileGroup,
+    rules: &'g KeepRules,
+    /// The physical files, the best one first.
+    inodes: Vec<Inode>,
+    /// Names that may be kept, in order, with the number of the file of each.
+    candidates: VecDeque<(usize, &'g FileRef)>,
+    /// Files of which no name could be opened to be kept.
+    unusable: HashSet<Identity>,
+    kept: Option<&'g FileRef>,
+    /// The file that comes next.
+    at: usize,
+    names: Option<Names<'g>>,
+}
+
+/// Names of the file at hand that are still to come.
+struct Names<'g> {
+    rest: VecDeque<OrderedName<'g>>,
+    end: Option<&'g FileRef>,
+    /// The first that is known to stay.
+    stays: Option<&'g FileRef>,
+    /// Number of those to be acted on that are still to come, and one.
+    pending: u64,
+}
+
+/// A name that is to be acted on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Target<'g> {
+    pub(crate) file: &'g FileRef,
+    /// A killed run left it.
+    pub(crate) is_leftover: bool,
+    /// True if no other name of the group follows.
+    pub(crate) is_last: bool,
+    /// Another name of the file, which no step takes or a later one: where undo finds the file.
+    pub(crate) other: Option<&'g FileRef>,
+    /// Number of names of the file that are still to be acted on, including this one.
+    pub(crate) pending: u64,
+}
+
+/// Result of a step.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Acted {
+    /// The name was changed, or would be.
+    Changed,
+    /// It is as it was.
+    Stays,
+    /// It is as it was, and has to be the kept file from here on.
+    TakesOver,
+}
+
+impl<'g> GroupPlan<'g> {
+    pub(crate) fn new(group: &'g FileGroup, rules: &'g KeepRules) -> GroupPlan<'g> {
+        let inodes = rules.order(group);
+        // A reference's stays if the group has one.
+        let had_reference = inodes.first().is_some_and(|inode| inode.protected);
+        let eligible = inodes
+            .iter()
+            .enumerate()
+            .take_while(|(_, inode)| inode.protected || !had_reference);
+        let names = |(at, inode): (usize, &Inode)| -> Vec<_> {
+            let names = rules.may_be_kept(group, inode);
+            names.map(|file| (at, file)).collect()
+        };
+        GroupPlan {
+            group,
+            rules,
+            candidates: eligible.flat_map(names).collect(),
+            inodes,
+            unusable: HashSet::new(),
+            kept: None,
+            at: 0,
+            names: None,
+        }
+    }
+
+    /// Returns one name of each physical file.
+    pub(crate) fn files(&self) -> Vec<&'g FileRef> {
+        let names = self.inodes.iter().map(|inode| inode.names[0]);
+        names.map(|index| &self.group.files[index]).collect()
+    }
+
+    /// Returns the first name by the rules for which `open` succeeds, which is the kept file from
+    /// here on.
+    pub(crate) fn choose<T>(
+        &mut self,
+        mut open: impl FnMut(&'g FileRef) -> Option<T>,
+    ) -> Option<T> {
+        let mut failed = HashSet::new();
+        while let Some((at, file)) = self.candidates.pop_front() {
+            let id = self.inodes[at].id;
+            if let Some(opened) = open(file) {
+                failed.remove(&id);
+                self.unusable = failed;
+                self.kept = Some(file);
+                return Some(opened);
+            }
+            failed.insert(id);
+        }
+        None
+    }
+
+    /// Returns the next name to act on; `None` at the end, and before a file was chosen.
+    pub(crate) fn next(&mut self) -> Option<Target<'g>> {
+        let kept = self.kept?;
+        loop {
+            let is_end = self.at == self.inodes.len();
+            while let Some(names) = &mut self.names
+                && let Some(name) = names.rest.pop_front()
+            {
+                if !name.is_acted_on {
+                    continue;
+                }
+                names.pending = names.pending.saturating_sub(1);
+                let other = names.stays.or(names.end);
+                return Some(Target {
+                    file: name.file,
+                    is_leftover: name.is_leftover,
+                    is_last: is_end && names.rest.is_empty(),
+                    other: other.filter(|other| other.path != name.file.path),
+                    pending: names.pending,
+                });
+            }
+            let inode = self.inodes.get(self.at)?;
+            self.at += 1;
+            if self.unusable.contains(&inode.id) {
+                continue;
+            }
+            let order = NameOrder::of(self.group, inode, kept, self.rules);
+            self.names = Some(Names {
+                end: order.names.last().map(|name| name.file),
+                stays: order.stays(),
+                pending: order.acted() + 1,
+                rest: order.names.into(),
+            });
+        }
+    }
+
+    /// Takes note of what became of the last target. Returns true if it is the kept file from here
+    /// on; then the names behind it are not tried.
+    pub(crate) fn acted(&mut self, target: &Target<'g>, acted: Acted) -> bool {
+        let takes_over = acted == Acted::TakesOver && self.rules.may_stay(target.file);
+        if takes_over {
+            self.kept = Some(target.file);
+            self.names = None;
+        } else if acted != Acted::Changed
+            && let Some(names) = &mut self.names
+        {
+            names.stays = names.stays.or(Some(target.file));
+        }
+        takes_over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bc_walk::Stamp;
+
+    use super::super::keep::Roots;
+    use super::*;
+
+    fn file(path: &str, ino: u64) -> FileRef {
+        FileRef {
+            path: path.into(),
+            root_len: 1,
+            root: u32::from(path.starts_with('b')),
+            id: Identity { dev: 1, ino },
+            stamp: Stamp {
+                size: 1,
+                mtime_ns: 0,
+                ctime_ns: 0,
+            },
+            nlink: 1,
+            protected: path.ends_with("ref"),
+        }
+    }
+
+    fn group(files: &[(&str, u64)]) -> FileGroup {
+        FileGroup {
+            files: files.iter().map(|(path, ino)| file(path, *ino)).collect(),
+        }
+    }
+
+    /// Goes through a group: the file that was chosen, and the targets with what becomes of them.
+    fn go(
+        group: &FileGroup,
+        rules: &KeepRules,
+        opens: impl Fn(&FileRef) -> bool,
+        acts: impl Fn(&str) -> Acted,
+    ) -> (Option<String>, Vec<String>) {
+        let text = |file: &FileRef| String::from_utf8(file.path.clone()).unwrap();
+        let mut plan = GroupPlan::new(group, rules);
+        let chosen = plan.choose(|file| opens(file).then(|| text(file)));
+        let mut lines = Vec::new();
+        while let Some(target) = plan.next() {
+            let path = text(target.file);
+            let end = if target.is_last { " last" } else { "" };
+            let other = target.other.map(|other| format!(" +{}", text(other)));
+            let pending = target.pending;
+            lines.push(format!(
+                "{path} {pending}{}{end}",
+                other.unwrap_or_default()
+            ));
+            plan.acted(&target, acts(&path));
+        }
+        (chosen, lines)
+    }
+
+    fn by_path(roots: Roots) -> KeepRules {
+        KeepRules::new(vec!["first".parse().unwrap()], roots)
+    }
+
+    #[test]
+    fn all_but_the_first_go() {
+        let group = group(&[("a/3", 3), ("a/1", 1), ("a/2", 2), ("a/22", 2), ("a/11", 1)]);
+        let rules = by_path(Roots::Any);
+        let (kept, lines) = go(&group, &rules, |_| true, |_| Acted::Changed);
+        assert_eq!(kept.as_deref(), Some("a/1"));
+        assert_eq!(lines, ["a/2 2 +a/22", "a/22 1", "a/3 1 last"]);
+        // Where a name stays, undo finds the file there.
+        let (_, lines) = go(&group, &rules, |_| true, |_| Acted::Stays);
+        assert_eq!(lines, ["a/2 2 +a/22", "a/22 1 +a/2", "a/3 1 last"]);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_neither_stays_nor_goes() {
+        let group = group(&[("a/1", 1), ("a/2", 2), ("a/22", 2), ("a/3", 3)]);
+        let rules = by_path(Roots::Any);
+        let (kept, lines) = go(&group, &rules, |file| file.id.ino == 3, |_| Acted::Changed);
+        assert_eq!((kept.as_deref(), lines.len()), (Some("a/3"), 0));
+        // Another name of it will do.
+        let (kept, lines) = go(
+            &group,
+            &rules,
+            |file| file.path != b"a/1" && file.path != b"a/2",
+            |_| Acted::Changed,
+        );
+        assert_eq!(kept.as_deref(), Some("a/22"));
+        assert_eq!(lines, ["a/3 1 last"]);
+        let (kept, lines) = go(&group, &rules, |_| false, |_| Acted::Changed);
+        assert_eq!((kept, lines.len()), (None, 0));
+    }
+
+    #[test]
+    fn a_references_file_stays_or_none() {
+        let group = group(&[("a/1", 1), ("b/ref", 2), ("b/3", 3)]);
+        let rules = by_path(Roots::Any);
+        let (kept, lines) = go(&group, &rules, |_| true, |_| Acted::Changed);
+        assert_eq!(kept.as_deref(), Some("b/ref"));
+        assert_eq!(lines, ["a/1 1", "b/3 1 last"]);
+        let (kept, lines) = go(&group, &rules, |file| !file.protected, |_| Acted::Changed);
+        assert_eq!((kept, lines.len()), (None, 0));
+    }
+
+    #[test]
+    fn a_file_that_takes_over_stays_for_those_behind_it() {
+        let group = group(&[("a/1", 1), ("a/2", 2), ("a/22", 2), ("a/3", 3), ("b/4", 4)]);
+        let full = |path: &str| match path {
+            "a/2" => Acted::TakesOver,
+            _ => Acted::Changed,
+        };
+        let (_, lines) = go(&group, &by_path(Roots::Any), |_| true, full);
+        assert_eq!(lines, ["a/2 2 +a/22", "a/3 1", "b/4 1 last"]);
+        // Where somebody chose what stays, nothing takes its place.
+        let takes_over = |_: &str| Acted::TakesOver;
+        let (kept, lines) = go(&group, &by_path(Roots::Chosen), |_| true, takes_over);
+        assert_eq!(kept.as_deref(), Some("a/1"));
+        assert_eq!(lines, ["b/4 1 last"]);
+        // Across roots, other names are targets once the kept file is another root's.
+        let (_, lines) = go(&group, &by_path(Roots::Across), |_| true, takes_over);
+        assert_eq!(lines, ["b/4 1 last"]);
+    }
+}
