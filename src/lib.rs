@@ -5,7 +5,9 @@
 //! # let dir = tempfile::tempdir()?;
 //! # for name in ["a.jpg", "b.jpg"] { std::fs::write(dir.path().join(name), "same")?; }
 //! # let pictures = dir.path();
-//! let found = bit_crafts::duplicates([pictures]).run()?;
+//! use bit_crafts::{Means, Search};
+//!
+//! let found = Search::new([pictures]).duplicates(&Means::new())?;
 //! for group in &found.groups {
 //!     println!("{} bytes each:", group.size);
 //!     for path in group.paths() {
@@ -18,41 +20,45 @@
 //!
 //! # How it works
 //!
-//! Each function takes the operands and returns a job; the job's methods set its options, and `run`
-//! does it on the caller's thread and as many others as pay.
+//! This crate is a front page: it has the options, results and errors of the engines under one
+//! roof, and nothing of its own. A job is a struct of options, which a method does with some
+//! [`Means`]: threads, cancellation and a progress callback. Examples of single items are those of
+//! their crates: what they use of `bc_walk`, `bc_hash` and so on is here under the same name.
 //!
-//! | function | result |
+//! | job | result |
 //! |---|---|
-//! | [`hash`] | digests of files and of all files below directories |
+//! | [`HashOptions::run`] | digests of files and of all files below directories |
 //! | [`hash_file`], [`hash_reader`], [`Hasher`] | the digest of a file, a `Read`, written bytes |
-//! | [`walk`] | the files below some directories, in order of their paths |
-//! | [`duplicates`] | groups of files with equal content |
-//! | [`directories`] | directories that are copies of others, or contained in them |
-//! | [`unique`] | contents of some trees that no archive has |
-//! | [`prune`] | duplicates given up: linked, deleted, moved; [`undo`] takes it back |
-//! | [`manifest`] | a record of a tree: digests and metadata; [`update`] keeps it up to date |
-//! | [`read_manifest`] | the contents of such a record |
-//! | [`verify`] | the differences between a tree and its record; [`diff`]: between two records |
-//! | [`restore`] | a tree as it was recorded, restored from its copies |
-//! | [`check`] | verdicts on files listed in a checksum file (`sha256sum` and its relatives) |
-//! | [`copy`] | a copy of a tree, checked while it is made |
+//! | [`WalkOptions::run`] | the files below some directories, in order of their paths |
+//! | [`Search::duplicates`] | groups of files with equal content |
+//! | [`Search::directories`] | directories that are copies of others, or contained in them |
+//! | [`Search::unique`] | contents of some trees that no archive has |
+//! | [`PruneOptions::run`] | duplicates given up: linked, deleted, moved; [`UndoJob`] takes it back |
+//! | [`CreateOptions::write`] | a record of a tree: digests and metadata |
+//! | [`UpdateOptions::run`] | that record, brought up to date |
+//! | [`ManifestFile`] | the contents of such a record |
+//! | [`VerifyOptions::run`] | the differences between a tree and its record |
+//! | [`DiffOptions::run`] | those between two records |
+//! | [`RestoreOptions::run`] | a tree as it was recorded, restored from its copies |
+//! | [`ChecksumFile::run`] | verdicts on files listed in a checksum file (`sha256sum` and its relatives) |
+//! | [`CopyOptions::run`] | a copy of a tree, checked while it is made |
 //!
-//! Jobs have `threads`, `cancel` and `progress`, those that list files have `filter`, and those that
-//! change files have `dry_run`.
+//! Jobs that list files take [`WalkOptions`], which choose among them, and those that change files
+//! have a dry run.
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
 //! # for name in ["a.jpg", "b.raw", "c.txt"] { std::fs::write(dir.path().join(name), name)?; }
 //! # let card = dir.path();
-//! use bit_crafts::{Algorithm, Cancel, Filter};
+//! use bit_crafts::{Algorithm, Cancel, Globs, HashOptions, Means, WalkOptions};
 //!
 //! let cancel = Cancel::new(); // its clone may be given to a signal handler or a button
-//! let hashed = bit_crafts::hash([card])
-//!     .algorithm(Algorithm::Blake3)
-//!     .filter(Filter::new().include("*.jpg").include("*.raw"))
+//! let means = Means::new()
 //!     .cancel(&cancel)
-//!     .progress(|now| eprintln!("{} files, {} bytes", now.files, now.bytes))
-//!     .run()?
+//!     .progress(|now| eprintln!("{} files, {} bytes", now.files, now.bytes));
+//! let pictures = WalkOptions::default().include(Globs::new(&["*.jpg", "*.raw"])?);
+//! let hashed = HashOptions::new(vec![Algorithm::Blake3])
+//!     .run([card], &pictures, &means)?
 //!     .complete()?; // an error if anything is missing
 //! assert_eq!(hashed.files.len(), 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -61,9 +67,9 @@
 //! Whole programs are in [`recipes`]: a photo importer that skips what the archive has, a verifier of
 //! backups with a progress bar, a cache keyed by content.
 //!
-//! For more control there are the crates below this one: `bc-digest` (many messages at once),
-//! `bc-walk`, `bc-read`, `bc-manifest`, and the engines `bc-hash`, `bc-find`, `bc-prune`, `bc-integrity` and
-//! `bc-copy`.
+//! For more control there are the engines themselves, `bc-hash`, `bc-find`, `bc-prune`,
+//! `bc-integrity` and `bc-copy`, with functions that stream their results, and the crates below
+//! them: `bc-digest` (many messages at once), `bc-walk`, `bc-read`, `bc-manifest`.
 //!
 //! # Invariants
 //!
@@ -79,7 +85,8 @@
 //!   partial result is in the error, where it is of use: see [`Error::partial`].
 //! - No file is replaced unasked, the manifest of another tree or copy least of all.
 //! - An error has the path that it is about, the operation that failed and the system's number.
-//! - Paths are [`PathBuf`](std::path::PathBuf)s; `path.as_os_str().as_bytes()` gives the raw bytes.
+//! - Paths are [`PathBuf`](std::path::PathBuf)s in results of searches, and raw bytes where they are
+//!   those of a manifest or of an event; [`path_of`] makes the one of the other.
 //! - Results do not depend on the number of threads.
 //! - Errors are `Send + Sync + 'static`.
 //!
@@ -91,6 +98,58 @@
 
 #![forbid(unsafe_code)]
 
-mod facade;
+#[cfg(any(doc, doctest))]
+#[path = "library/recipes.rs"]
+pub mod recipes;
 
-pub use facade::*;
+#[doc(inline)]
+pub use bc_copy::{
+    Copied, CopyOptions, CopyReport, Durability, Event, Loss, MANIFEST_NAME, ManifestPlace,
+    MissingPath, OnConflict, Preserve, ReadBack, RepairedPath, RestoreOptions, RestoreReport,
+    Target, When, Why,
+};
+#[doc(inline)]
+pub use bc_digest::{
+    Algorithm, CpuFeatures, Digest, Hasher, InvalidDigest, Plain, UnknownAlgorithm, hash_file,
+    hash_reader,
+};
+#[doc(inline)]
+pub use bc_find::dirs::{DirNames, DirsOptions, EqualDirectories, FoundDirectories, Within};
+#[doc(inline)]
+pub use bc_find::scan::{Equality, HardLinks, ScanOptions};
+#[doc(inline)]
+pub use bc_find::unique::{FoundUnique, NotFile, Place, UniqueContent, UniqueOptions};
+#[doc(inline)]
+pub use bc_find::{Duplicates, EqualFile, EqualFiles, Search};
+#[doc(inline)]
+pub use bc_fs::{PathError, clock::now_ns, meta::FileKind};
+#[doc(inline)]
+pub use bc_hash::{
+    Checked, CheckedFile, ChecksumFile, FileVerdict, HashOptions, Hashed, HashedFile,
+};
+#[doc(inline)]
+pub use bc_integrity::change::{Change, Class};
+#[doc(inline)]
+pub use bc_integrity::fields::{CompareMode, CompareRules, Field, Fields};
+#[doc(inline)]
+pub use bc_integrity::{
+    ComparisonSummary, Conclusion, CreateOptions, Damaged, DiffOptions, ManifestFile, Origin,
+    Overwrite, Reread, RootCheck, TreeOptions, UnknownReread, UpdateOptions, Verification,
+    VerifyOptions, WrittenManifest, XattrPolicy,
+};
+#[doc(inline)]
+pub use bc_manifest::integrity::{Entry, Header, Kind};
+#[doc(inline)]
+pub use bc_pool::Cancel;
+#[doc(inline)]
+pub use bc_prune::{
+    Action, Keep, KeepError, KeepRules, OnMetadataDiff, Pattern, PruneOptions, PruneStep, Pruned,
+    RestoredFile, Roots, RunMode, Skip, Step, StepKind, StepOutcome, UndoJob, Undone,
+};
+#[doc(inline)]
+pub use bc_walk::job::{Error, ErrorKind, Means, Progress, Setting, path_of};
+#[doc(inline)]
+pub use bc_walk::{
+    FileSystems, GlobError, Globs, Hidden, IgnoreFiles, Listing, Metadata, Skipped, Symlinks,
+    WalkOptions,
+};

@@ -14,6 +14,7 @@ use bc_fs::streams::Stream;
 use bc_pool::Cancel;
 use bc_pool::dispatch::{Effort, Start};
 use bc_read::Choice as Reader;
+use bc_walk::job::ErrorKind;
 use bc_walk::{Entries, Identity, Listing, Metadata, OwnFile, SkippedDetail, Workers};
 use signal_hook::consts::SIGXFSZ;
 
@@ -216,11 +217,9 @@ impl Session {
 
     /// Reports a defect of ours. If a worker panicked, that was reported when it happened.
     pub fn defect(&self, error: &(dyn std::error::Error + 'static)) -> Exit {
-        let hashing = error.downcast_ref::<bc_hash::Error>();
-        let searching = error.downcast_ref::<bc_find::Error>();
+        let job = error.downcast_ref::<bc_walk::job::Error>();
         let was_told = error.is::<bc_pool::WorkerPanic>()
-            || hashing.is_some_and(|error| error.kind() == bc_hash::ErrorKind::Panic)
-            || searching.is_some_and(|error| error.kind() == bc_find::ErrorKind::Panic);
+            || job.is_some_and(|error| error.kind() == ErrorKind::Panic);
         match was_told {
             true => Exit::Fatal,
             false => self.fatal(error.to_string()),

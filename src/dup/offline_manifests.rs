@@ -1,7 +1,7 @@
 //! Offline disks: their manifests, the contents that those list, and the digests that this rests
 //! on.
 
-use bc_find::manifests::{Manifest, Unanswered, is_weak, tag};
+use bc_find::manifests::{Manifest, is_weak, tag};
 use bc_find::unique::Offline;
 
 use crate::exit::Exit;
@@ -41,11 +41,9 @@ pub fn rests_on(offline: &Offline) -> Option<String> {
 }
 
 /// Reports why manifests did not answer.
-pub fn unanswered(session: &Session, why: Unanswered) -> Exit {
-    match why {
-        Unanswered::Manifest(error) => session.fatal(format!("--reference={error}")),
-        Unanswered::Panic(panic) => session.defect(&panic),
-        Unanswered::Misuse(error) => session.defect(&error),
-        _ => Exit::Fatal,
+pub fn unanswered(session: &Session, why: &bc_walk::job::Error) -> Exit {
+    match why.path() {
+        Some(_) => session.fatal(format!("--reference={why}")),
+        None => session.defect(why),
     }
 }

@@ -73,7 +73,7 @@ impl<'a> SearchPlan<'a> {
         // References are searched as well; one that is a PATH too, by whichever
         // name, is that root.
         let mut roots = paths.to_vec();
-        let reference_roots = references::as_roots(&references, &named, &mut roots);
+        let reference_roots = references.add_to_roots(&mut roots);
         if paths.is_empty() {
             roots.clear();
         }

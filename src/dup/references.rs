@@ -232,34 +232,6 @@ pub fn split(session: &Session, references: &[OsString]) -> Outcome<Named> {
     Ok(named)
 }
 
-/// Adds the references to the roots of a search, except those already there under any name; returns
-/// the index of each.
-pub fn as_roots(
-    references: &Subtrees,
-    named: &[OsString],
-    roots: &mut Vec<OsString>,
-) -> Vec<usize> {
-    if references.is_empty() {
-        return Vec::new();
-    }
-    let identity = |root: &OsString| {
-        let meta = std::fs::metadata(root).ok()?;
-        let (dev, ino) = (meta.dev(), meta.ino());
-        Some(Identity { dev, ino })
-    };
-    let mut known: Vec<Option<Identity>> = roots.iter().map(identity).collect();
-    let mut indices = Vec::new();
-    for (reference, id) in named.iter().zip(references.identities()) {
-        let at = known.iter().position(|root| *root == Some(id));
-        indices.push(at.unwrap_or_else(|| {
-            roots.push(reference.clone());
-            known.push(Some(id));
-            roots.len() - 1
-        }));
-    }
-    indices
-}
-
 /// Finds out what lies below the references, of files at least what is asked. Options that keep
 /// names of a search away from it do not keep them from being protected: then every file is known
 /// by itself as well, as it may have names elsewhere.

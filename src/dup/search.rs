@@ -121,7 +121,7 @@ fn ask(
         .start(options.start);
     let (cancel, progress) = (&session.cancel, HashProgress::default());
     let offline = offline(listing, scan, &mut manifests, hash, cancel, &progress);
-    let offline = offline.map_err(|why| offline_manifests::unanswered(session, why))?;
+    let offline = offline.map_err(|why| offline_manifests::unanswered(session, &why))?;
     for error in &offline.errors {
         session.report.failure(error);
     }

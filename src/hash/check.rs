@@ -7,13 +7,12 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use bc_digest::{Batch, CpuFeatures};
+use bc_digest::{Algorithm, Batch, CpuFeatures};
 use bc_hash::check::{Verdict, check_lines};
-use bc_hash::{ExpectedDigests, HashOptions, HashProgress, Totals};
+use bc_hash::{ExpectedDigests, HashOptions, HashProgress, Totals, Trial};
 
 use super::args::CheckArgs;
 use super::loaded::{Loaded, load};
-use super::trial::{self, Known};
 use super::unlisted::{self, normal};
 use super::verdicts::{self, Counts};
 use crate::budget::Kept;
@@ -142,8 +141,19 @@ impl Check<'_> {
             totals.borrow_mut().merge(some);
             Ok(verdicts)
         };
-        let known = trial::settle(session, shown, wanted, &loaded.guessed, engine)?;
-        let verdicts = verify_others(wanted, known, engine)?;
+        let trial = Trial {
+            threads: session.most_workers(),
+            cancel: &session.cancel,
+            verify: &engine,
+            attempt: &|tries: &ExpectedDigests, lines: &[u32]| attempt(session, tries, lines),
+            found: &|algorithm: Algorithm, path: &[u8]| {
+                let path = bc_fs::escape(path);
+                session.report.note(format_args!(
+                    "{shown}: no algorithm is named; {algorithm} matches {path}"
+                ));
+            },
+        };
+        let verdicts = trial.run(wanted, &loaded.guessed)?;
         let totals = totals.into_inner();
         session.report.note(format_args!(
             "{shown}: {} lines, {} files, {} bytes, {} threads",
@@ -183,23 +193,20 @@ impl Check<'_> {
     }
 }
 
-/// Verifies the lines without a verdict yet; returns the verdicts of all.
-fn verify_others(
-    wanted: &ExpectedDigests,
-    known: Known,
-    engine: impl Fn(&ExpectedDigests, &[u32]) -> Outcome<Vec<Verdict>>,
-) -> Outcome<Vec<Verdict>> {
-    let all = 0..wanted.len() as u32;
-    let others: Vec<u32> = all.filter(|line| !known.contains_key(line)).collect();
-    let mut verdicts = engine(wanted, &others)?.into_iter();
-    if known.is_empty() {
-        return Ok(verdicts.collect());
-    }
-    let mut known = known;
-    let lines = 0..wanted.len() as u32;
-    Ok(lines
-        .filter_map(|line| known.remove(&line).or_else(|| verdicts.next()))
-        .collect())
+/// Verifies attempts at one line of a list. The whole list fits, so the few tried of it do.
+fn attempt(session: &Session, tries: &ExpectedDigests, lines: &[u32]) -> Outcome<Vec<Verdict>> {
+    let cpu = CpuFeatures::detect();
+    let algorithms = lines.iter().flat_map(|line| tries.digests(*line as usize));
+    let algorithms: Vec<Algorithm> = algorithms.map(|(algorithm, _)| algorithm).collect();
+    let width = Batch::new(&algorithms, cpu).width();
+    let memory = Kept::Pieces(bc_hash::check::check_memory(tries));
+    let read = session.fit(1, width, memory).unwrap_or_default();
+    let options = HashOptions::new(Vec::new()).read(read);
+    let (cancel, progress) = (&session.cancel, HashProgress::default());
+    let checked = check_lines(tries, lines, &options, cancel, &progress);
+    checked
+        .map(|(verdicts, _)| verdicts)
+        .map_err(|panic| session.defect(&panic))
 }
 
 /// Refuses a list that the memory budget is too small for, with the budget needed.

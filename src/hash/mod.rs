@@ -10,7 +10,6 @@ mod output;
 mod plan;
 mod run;
 mod stdin;
-mod trial;
 mod unlisted;
 mod verdicts;
 

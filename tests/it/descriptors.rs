@@ -5,7 +5,10 @@ use std::fs::File;
 use std::process::Command;
 
 use bc_testkit::TestTree;
-use bit_crafts::{Cancel, ErrorKind};
+use bit_crafts::{
+    Algorithm, Cancel, ChecksumFile, CopyOptions, DiffOptions, ErrorKind, HashOptions,
+    ManifestFile, Means, RestoreOptions, Search, VerifyOptions, WalkOptions,
+};
 
 use crate::common::{BC, Bc};
 
@@ -130,30 +133,32 @@ fn the_library_says_how_many_it_needs() {
         return;
     }
     let t = tree();
+    let (root, all, means) = (t.join("t"), WalkOptions::default(), Means::new());
+    let blake3 = HashOptions::new(vec![Algorithm::Blake3]);
+    let manifest = ManifestFile::open(t.join("m")).unwrap();
     let verbs: [(&str, Verb<'_>); 8] = [
-        ("hash", &|| bit_crafts::hash([t.join("t")]).run().map(drop)),
+        ("hash", &|| blake3.run([&root], &all, &means).map(drop)),
         ("duplicates", &|| {
-            bit_crafts::duplicates([t.join("t")]).run().map(drop)
+            Search::new([&root]).duplicates(&means).map(drop)
         }),
         ("check", &|| {
-            bit_crafts::check(t.join("sums")).run().map(drop)
+            ChecksumFile::new(t.join("sums")).run(&means).map(drop)
         }),
         ("verify", &|| {
-            bit_crafts::verify(t.join("t"), t.join("m")).run().map(drop)
+            VerifyOptions::new(&root, &manifest).run(&means).map(drop)
         }),
         ("diff", &|| {
-            bit_crafts::diff(t.join("m"), t.join("m")).run().map(drop)
+            DiffOptions::new(&manifest, &manifest).run(&means).map(drop)
         }),
         ("restore", &|| {
-            let job = bit_crafts::restore(t.join("t"), t.join("m"));
-            job.from([t.join("u")]).run().map(drop)
+            let job = RestoreOptions::new(&root, &manifest).from([t.join("u")]);
+            job.run(&means).map(drop)
         }),
         ("copy", &|| {
-            bit_crafts::copy(t.join("t"), t.join("copied"))
-                .run()
-                .map(drop)
+            let job = CopyOptions::new([&root], t.join("copied"));
+            job.run(&means).map(drop)
         }),
-        ("walk", &|| bit_crafts::walk([t.join("t")]).run().map(drop)),
+        ("walk", &|| all.run([&root], &means).map(drop)),
     ];
     for left in 0..=16 {
         let held = hold_all_but(left);
@@ -183,27 +188,9 @@ fn a_cancelled_job_waits_for_nobody() {
     t.fifo("pipe");
     let (pipe, cancel) = (t.join("pipe"), Cancel::new());
     cancel.stop();
-    let results = [
-        bit_crafts::check(&pipe).cancel(&cancel).run().map(drop),
-        bit_crafts::verify(t.join("t"), &pipe)
-            .cancel(&cancel)
-            .run()
-            .map(drop),
-        bit_crafts::diff(&pipe, t.join("m"))
-            .cancel(&cancel)
-            .run()
-            .map(drop),
-        bit_crafts::diff(t.join("m"), &pipe)
-            .cancel(&cancel)
-            .run()
-            .map(drop),
-        bit_crafts::restore(t.join("t"), &pipe)
-            .from([t.join("u")])
-            .cancel(&cancel)
-            .run()
-            .map(drop),
-    ];
-    for result in results {
-        assert_eq!(result.unwrap_err().kind(), ErrorKind::Cancelled);
-    }
+    let means = Means::new().cancel(&cancel);
+    let checked = ChecksumFile::new(&pipe).run(&means);
+    assert_eq!(checked.unwrap_err().kind(), ErrorKind::Cancelled);
+    let error = ManifestFile::open_until(&pipe, &cancel).unwrap_err();
+    assert_eq!(bit_crafts::Error::from(error).kind(), ErrorKind::Cancelled);
 }

@@ -87,9 +87,10 @@ fn another_users_link_chooses_nothing() {
 
 #[test]
 fn the_library_refuses_it_as_well() {
-    use bit_crafts::{ErrorKind, PruneAction, prune};
+    use bit_crafts::{Action, ErrorKind, Means, PruneOptions, Search};
     let t = tree();
-    let run = |path: &str| prune([t.join(path)], PruneAction::Delete).dry_run().run();
+    let planned = PruneOptions::new(Action::Delete);
+    let run = |path: &str| planned.run(&Search::new([t.join(path)]), &Means::new());
     run("own").unwrap();
     if !is_root() {
         return left_out("not root: links cannot be given to another user");

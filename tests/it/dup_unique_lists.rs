@@ -109,10 +109,15 @@ fn a_list_of_other_names_is_one_of_copies() {
 fn the_library_believes_it_when_it_is_told_to() {
     let t = card();
     list(&t, ["100/a", "100/b", "top"]);
-    let ask = || bit_crafts::unique([t.join("now/card")]).archives([t.join("elsewhere/list")]);
-    let found = ask().run().unwrap();
+    let search = bit_crafts::Search::new([t.join("now/card")]);
+    let search = search.references([t.join("elsewhere/list")]);
+    let ask = |trust| {
+        let options = bit_crafts::UniqueOptions::new().trust_lists(trust);
+        search.unique(&options, &bit_crafts::Means::new()).unwrap()
+    };
+    let found = ask(false);
     assert_eq!((found.nowhere().count(), found.not_counted), (3, 3));
-    assert_eq!(ask().trust_lists().run().unwrap().nowhere().count(), 0);
+    assert_eq!(ask(true).nowhere().count(), 0);
 }
 
 #[test]

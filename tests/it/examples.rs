@@ -162,7 +162,7 @@ fn every_example_runs() {
 fn every_example_has_a_case_and_every_library_an_example() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates");
     let mut there = BTreeSet::new();
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/facade/examples");
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/library/examples");
     for file in std::fs::read_dir(own).unwrap() {
         let file = file.unwrap().path();
         let example = file.file_stem().unwrap().to_string_lossy().into_owned();

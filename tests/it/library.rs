@@ -10,7 +10,10 @@ use bc_hash::{DigestSink, HashOptions, HashProgress, hash_listing, hash_with};
 use bc_read::Plan;
 use bc_testkit::{TestTree, is_root};
 use bc_walk::{EntryId, FileStat, Listing, Metadata, WalkOptions, walk};
-use bit_crafts::{Cancel, ErrorKind, Filter, Place};
+use bit_crafts::{
+    Cancel, ChecksumFile, CopyOptions, CreateOptions, ErrorKind, Globs, ManifestFile, Means, Place,
+    Search, Symlinks, UniqueOptions, VerifyOptions,
+};
 
 use crate::common::ABC;
 
@@ -31,11 +34,6 @@ fn errors_are_errors() {
     is::<bc_walk::Error>();
     is::<bc_walk::GlobError>();
     is::<bc_manifest::Error>();
-    is::<bc_hash::Error>();
-    is::<bc_find::Error>();
-    is::<bc_find::CacheRefused>();
-    is::<bc_find::manifests::Unanswered>();
-    is::<bc_find::manifests::ManifestError>();
     is::<bc_integrity::Error>();
     is::<bc_copy::Error>();
 }
@@ -48,7 +46,7 @@ fn a_search_without_metadata_says_what_it_lacks() {
     let (options, progress) = (ScanOptions::default(), ScanProgress::default());
     let bare = listing(&t.join("d"), Metadata::None, &cancel);
     let error = scan(&bare, &options, None, &cancel, &progress).unwrap_err();
-    assert_eq!(error.kind(), bc_find::ErrorKind::NoMetadata);
+    assert_eq!(error.kind(), ErrorKind::Usage);
     assert!(error.to_string().contains("metadata"), "{error}");
 
     let whole = listing(&t.join("d"), Metadata::Basic, &cancel);
@@ -56,19 +54,20 @@ fn a_search_without_metadata_says_what_it_lacks() {
     assert_eq!(found.groups().len(), 1);
     let (dirs, hashed) = (bc_find::dirs::DirsOptions::new(), HashProgress::default());
     let error = bc_find::dirs::find(&bare, &found, &dirs, &cancel, &hashed).unwrap_err();
-    assert_eq!(error.kind(), bc_find::ErrorKind::NoMetadata);
+    assert_eq!(error.kind(), ErrorKind::Usage);
     t.write("d/c", "more");
     let other = listing(&t.join("d"), Metadata::Basic, &cancel);
     let error = bc_find::dirs::find(&other, &found, &dirs, &cancel, &hashed).unwrap_err();
-    assert_eq!(error.kind(), bc_find::ErrorKind::ForeignListing);
+    assert_eq!(error.kind(), ErrorKind::Usage);
 }
 
 #[test]
 fn a_search_by_an_algorithm_that_it_cannot_use_says_which_it_can() {
     let t = TestTree::new();
     t.write("d/a", "same").write("d/b", "same");
-    let job = bit_crafts::duplicates([t.join("d")]).algorithm(Algorithm::Crc32c);
-    let error = job.run().unwrap_err();
+    let search = Search::new([t.join("d")]);
+    let search = search.scan(ScanOptions::default().algorithm(Algorithm::Crc32c));
+    let error = search.duplicates(&Means::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
     assert!(
         error.to_string().contains("crc32c is none of xxh128"),
@@ -95,21 +94,20 @@ fn hashing_with_no_algorithm_or_foreign_entries_is_an_error() {
     let error = hash_listing(&files, &none, &cancel, &progress)
         .err()
         .unwrap();
-    assert_eq!(error.kind(), bc_hash::ErrorKind::NoAlgorithm);
+    assert_eq!(error.kind(), ErrorKind::Usage);
 
     let some = HashOptions::new(vec![Algorithm::Md5]);
     let plan = Plan::new(vec![EntryId(0), EntryId(1)], 1);
     let done = hash_with(&files, &plan, &some, &cancel, &progress, |_| Nothing);
     let error = done.err().unwrap();
-    assert_eq!(error.kind(), bc_hash::ErrorKind::ForeignEntry);
+    assert_eq!(error.kind(), ErrorKind::Usage);
     assert!(error.to_string().contains("entry 1 is not"), "{error}");
     assert!(files.contains(EntryId(0)) && !files.contains(EntryId(1)));
     let hashes = hash_listing(&files, &some, &cancel, &progress).unwrap();
     assert!(hashes.is_complete() && hashes.get(EntryId(1)).is_none());
 
-    let error = bit_crafts::hash([t.join("d")])
-        .algorithms([])
-        .run()
+    let error = none
+        .run([t.join("d")], &WalkOptions::default(), &Means::new())
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
     assert_eq!(error.to_string(), "no algorithm to hash with");
@@ -180,9 +178,8 @@ fn what_cannot_be_read_is_told_and_stops_nothing() {
     let t = TestTree::new();
     t.write("d/a", "abc").write("d/b", "abc").fifo("fifo");
     let roots = [t.join("d"), t.join("fifo")];
-    let hashed = bit_crafts::hash(&roots)
-        .algorithm(Algorithm::Sha256)
-        .run()
+    let hashed = HashOptions::new(vec![Algorithm::Sha256])
+        .run(&roots, &WalkOptions::default(), &Means::new())
         .unwrap();
     assert_eq!(hashed.files.len(), 2);
     assert_eq!(hashed.files[0].digest().to_string(), ABC);
@@ -193,7 +190,8 @@ fn what_cannot_be_read_is_told_and_stops_nothing() {
     assert!(error.source().is_some(), "{error}");
     if !is_root() {
         t.mode("d/b", 0);
-        let found = bit_crafts::duplicates([t.join("d")]).run().unwrap();
+        let found = Search::new([t.join("d")]).duplicates(&Means::new());
+        let found = found.unwrap();
         assert!(found.groups.is_empty() && !found.is_complete());
         assert_eq!(found.errors[0].raw_os_error(), Some(13));
     }
@@ -203,25 +201,26 @@ fn what_cannot_be_read_is_told_and_stops_nothing() {
 fn filters_that_make_no_sense_are_refused() {
     let t = TestTree::new();
     t.write("d/a", "abc");
-    let wrong = [
-        Filter::new().include("[").min_size(1),
-        Filter::new().exclude(""),
-        Filter::new().min_size(2).max_size(1),
-    ];
-    for filter in wrong {
-        let walked = bit_crafts::walk([t.join("d")]).filter(filter.clone()).run();
-        assert_eq!(walked.unwrap_err().kind(), ErrorKind::Usage);
-        let made = bit_crafts::manifest(t.join("d")).filter(filter);
-        assert_eq!(
-            made.write_to(Vec::new()).unwrap_err().kind(),
-            ErrorKind::Usage
-        );
+    for wrong in ["[", ""] {
+        let error = bit_crafts::Error::from(Globs::new(&[wrong]).unwrap_err());
+        assert_eq!(error.kind(), ErrorKind::Usage);
     }
-    let link = Filter::new().follow_symlinks(true);
-    let copied = bit_crafts::copy(t.join("d"), t.join("e"))
-        .filter(link)
-        .run();
-    assert_eq!(copied.unwrap_err().kind(), ErrorKind::Usage);
+    let (none, means) = (
+        WalkOptions::default().min_size(2).max_size(Some(1)),
+        Means::new(),
+    );
+    let root = t.join("d");
+    let walked = none.run([&root], &means);
+    assert_eq!(walked.unwrap_err().kind(), ErrorKind::Usage);
+    let made = CreateOptions::new(&root, Algorithm::Blake3);
+    let made = made.tree(bit_crafts::TreeOptions::of_walk(&none));
+    let made = made.write_to(Vec::new(), &means);
+    assert_eq!(made.unwrap_err().kind(), ErrorKind::Usage);
+    let copied = CopyOptions::new([&root], t.join("e")).walk(none);
+    assert_eq!(copied.run(&means).unwrap_err().kind(), ErrorKind::Usage);
+    let links = WalkOptions::default().symlinks(Symlinks::Follow);
+    let copied = CopyOptions::new([&root], t.join("e")).walk(links);
+    assert_eq!(copied.run(&means).unwrap_err().kind(), ErrorKind::Usage);
 }
 
 #[test]
@@ -231,8 +230,12 @@ fn an_archive_may_be_a_directory_or_a_manifest_and_nothing_else() {
         .write("card/2", "new")
         .write("card/3", "old");
     t.write("archive/x", "old").write("other", "text");
-    let unique = |archive: &str| bit_crafts::unique([t.join("card")]).archives([t.join(archive)]);
-    let found = unique("archive").run().unwrap();
+    let of = |card: &str, archive: &str| {
+        let search = Search::new([t.join(card)]).references([t.join(archive)]);
+        search.unique(&UniqueOptions::new(), &Means::new())
+    };
+    let unique = |archive: &str| of("card", archive);
+    let found = unique("archive").unwrap();
     let places: Vec<_> = found
         .contents
         .iter()
@@ -242,21 +245,16 @@ fn an_archive_may_be_a_directory_or_a_manifest_and_nothing_else() {
     let archive = Place::Archive(t.join("archive"));
     assert_eq!(places, [(&old[..], &archive), (&new[..], &Place::Nowhere)]);
     assert!(!found.all_is_elsewhere() && found.is_complete());
-    assert_eq!(unique("other").run().unwrap_err().kind(), ErrorKind::Usage);
-    assert_eq!(
-        unique("none").run().unwrap_err().kind(),
-        ErrorKind::NotFound
-    );
+    assert_eq!(unique("other").unwrap_err().kind(), ErrorKind::Usage);
+    assert_eq!(unique("none").unwrap_err().kind(), ErrorKind::NotFound);
     t.remove("card/2");
-    assert!(unique("archive").run().unwrap().all_is_elsewhere());
+    assert!(unique("archive").unwrap().all_is_elsewhere());
     t.dir("empty");
-    let empty = bit_crafts::unique([t.join("empty")]).archives([t.join("archive")]);
-    assert_eq!(empty.run().unwrap_err().kind(), ErrorKind::Refused);
+    let empty = of("empty", "archive");
+    assert_eq!(empty.unwrap_err().kind(), ErrorKind::Refused);
     let none: [&Path; 0] = [];
-    assert_eq!(
-        bit_crafts::unique(none).run().unwrap_err().kind(),
-        ErrorKind::Usage
-    );
+    let none = Search::new(none).unique(&UniqueOptions::new(), &Means::new());
+    assert_eq!(none.unwrap_err().kind(), ErrorKind::Usage);
 }
 
 #[test]
@@ -265,7 +263,7 @@ fn a_checksum_file_is_checked_whatever_made_it() {
     t.write("d/a", "abc").write("d/b", "else");
     let check = |name: &str, text: String| {
         t.write(name, text);
-        bit_crafts::check(t.join(name)).run()
+        ChecksumFile::new(t.join(name)).run(&Means::new())
     };
     let line = |algorithm, path: &str, text: &[u8]| {
         format!("{}  {path}\n", bc_digest::hash(algorithm, text))
@@ -286,10 +284,8 @@ fn a_checksum_file_is_checked_whatever_made_it() {
         check("empty", String::new()).unwrap_err().kind(),
         ErrorKind::Manifest
     );
-    let elsewhere = bit_crafts::check(t.join("list"))
-        .base(t.join("d"))
-        .run()
-        .unwrap();
+    let elsewhere = ChecksumFile::new(t.join("list")).base(t.join("d"));
+    let elsewhere = elsewhere.run(&Means::new()).unwrap();
     assert_eq!(elsewhere.failed().count(), 2);
 }
 
@@ -298,15 +294,23 @@ fn a_manifest_is_whole_or_an_error() {
     let t = TestTree::new();
     t.write("d/a", "abc").write("d/sub/b", "b");
     let file = t.join("d/m.jsonl");
-    let written = bit_crafts::manifest(t.join("d")).write(&file).unwrap();
+    let (root, means) = (t.join("d"), Means::new());
+    let written = CreateOptions::new(&root, Algorithm::Blake3).write(&file, &means);
+    let written = written.unwrap();
     assert_eq!((written.files, written.is_complete()), (2, true));
     let paths = || {
-        let tree = bit_crafts::read_manifest(&file)?;
+        let tree = ManifestFile::open(&file)?;
+        tree.check()?;
         let entries = tree.entries()?.map(|entry| Ok(entry?.path));
         entries.collect::<Result<Vec<_>, bit_crafts::Error>>()
     };
-    assert_eq!(paths().unwrap(), [".", "a", "sub", "sub/b"].map(Path::new));
-    let verified = bit_crafts::verify(t.join("d"), &file).run().unwrap();
+    let verify = || {
+        let manifest = ManifestFile::open(&file)?;
+        VerifyOptions::new(&root, &manifest).run(&means)
+    };
+    let listed: Vec<Vec<u8>> = [".", "a", "sub", "sub/b"].map(Into::into).to_vec();
+    assert_eq!(paths().unwrap(), listed);
+    let verified = verify().unwrap();
     assert!(verified.is_same() && verified.is_complete());
     let text = std::fs::read_to_string(&file).unwrap();
     for damaged in [
@@ -315,7 +319,7 @@ fn a_manifest_is_whole_or_an_error() {
     ] {
         std::fs::write(&file, damaged).unwrap();
         assert_eq!(paths().unwrap_err().kind(), ErrorKind::Manifest);
-        let error = bit_crafts::verify(t.join("d"), &file).run().unwrap_err();
+        let error = verify().unwrap_err();
         assert_eq!(
             (error.kind(), error.path()),
             (ErrorKind::Manifest, Some(file.as_path()))
@@ -327,18 +331,16 @@ fn a_manifest_is_whole_or_an_error() {
 fn a_copy_tells_what_failed_and_loses_nothing() {
     let t = TestTree::new();
     t.write("d/a", "new").write("to/d/a", "old");
-    let copied = bit_crafts::copy(t.join("d"), t.join("to")).run().unwrap();
+    let (copy, means) = (CopyOptions::new([t.join("d")], t.join("to")), Means::new());
+    let copied = copy.run(&means).unwrap();
     assert_eq!(t.read("to/d/a"), b"old");
-    assert_eq!((copied.failed, copied.errors.len()), (1, 1));
+    assert_eq!((copied.counts.failed, copied.errors.len()), (1, 1));
     assert!(copied.complete().is_err());
-    let replaced = bit_crafts::copy(t.join("d"), t.join("to"));
-    let replaced = replaced
-        .on_conflict(bit_crafts::OnConflict::Replace)
-        .run()
-        .unwrap();
-    assert!(replaced.is_complete() && replaced.manifest.is_some());
+    let replaced = copy.on_conflict(bit_crafts::OnConflict::Replace);
+    let replaced = replaced.run(&means).unwrap();
+    assert!(replaced.is_complete() && replaced.counts.manifest.is_some());
     assert_eq!(t.read("to/d/a"), b"new");
-    let into_itself = bit_crafts::copy(t.join("d"), t.join("d/inside")).run();
+    let into_itself = CopyOptions::new([t.join("d")], t.join("d/inside")).run(&means);
     assert_eq!(into_itself.unwrap_err().kind(), ErrorKind::Usage);
 }
 
@@ -350,12 +352,10 @@ fn references_and_reports_of_progress() {
         .write("d/b", "same")
         .write("ref/z", "same");
     let mut last = bit_crafts::Progress::default();
-    let found = bit_crafts::duplicates([t.join("d")])
+    let found = Search::new([t.join("d")])
         .references([t.join("ref")])
-        .verify_bytes()
-        .threads(2)
-        .progress(|now| last = now)
-        .run()
+        .scan(ScanOptions::default().equality(bit_crafts::Equality::Bytes))
+        .duplicates(&Means::new().threads(2).progress(|now| last = now))
         .unwrap();
     let group = &found.groups[0];
     assert!(group.files[0].is_reference && !group.files[1].is_reference);

@@ -7,8 +7,11 @@ use std::path::Path;
 
 use bc_testkit::{TestTree, is_root};
 use bit_crafts::{
-    Cancel, Checked, CopyReport, Error, ErrorKind, FileKind, FoundDuplicates, Hashed,
-    ManifestPlace, Place, PruneAction, Pruned, RestoreReport, Undone, Walked,
+    Action, Algorithm, Cancel, Checked, ChecksumFile, CopyOptions, CopyReport, CreateOptions,
+    DiffOptions, DirsOptions, Duplicates, Error, ErrorKind, FileKind, FoundUnique, HashOptions,
+    Hashed, Hidden, Listing, ManifestFile, ManifestPlace, Means, Origin, Overwrite, Place,
+    PruneOptions, Pruned, RestoreOptions, RestoreReport, RunMode, Search, Target, UndoJob, Undone,
+    UniqueOptions, UpdateOptions, Verification, VerifyOptions, WalkOptions, WrittenManifest,
 };
 
 use crate::common::ABC;
@@ -21,11 +24,42 @@ fn tree() -> TestTree {
     }
     t.write("SUMS", format!("{ABC}  d/a\n"));
     let (manifest, journal) = (t.join("m.jsonl"), t.join("journal.jsonl"));
-    bit_crafts::manifest(t.join("d")).write(manifest).unwrap();
-    let pruned = bit_crafts::prune([t.join("e"), t.join("d")], PruneAction::Delete);
-    pruned.journal(&journal).run().unwrap();
-    bit_crafts::undo(&journal).run().unwrap();
+    record(&t.join("d"), &manifest, Overwrite::Never).unwrap();
+    let search = Search::new([t.join("e"), t.join("d")]);
+    let delete = PruneOptions::new(Action::Delete).mode(RunMode::Execute);
+    let delete = delete.journal(Some(journal.clone()));
+    delete.run(&search, &Means::new()).unwrap();
+    UndoJob::new(&journal).run(&Means::new()).unwrap();
     t
+}
+
+fn record(root: &Path, file: &Path, overwrite: Overwrite) -> Result<WrittenManifest, Error> {
+    let record = CreateOptions::new(root, Algorithm::Blake3).overwrite(overwrite);
+    record.write(file, &Means::new())
+}
+
+fn verify(root: &Path, file: &Path, means: &Means<'_>) -> Result<Verification, Error> {
+    VerifyOptions::new(root, &ManifestFile::open(file)?).run(means)
+}
+
+fn update(root: &Path, file: &Path, means: &Means<'_>) -> Result<Verification, Error> {
+    UpdateOptions::new(root, file, bit_crafts::now_ns(), &Origin::default()).run(means)
+}
+
+fn diff(old: &Path, new: &Path, means: &Means<'_>) -> Result<Verification, Error> {
+    let (old, new) = (ManifestFile::open(old)?, ManifestFile::open(new)?);
+    DiffOptions::new(&old, &new).run(means)
+}
+
+fn restore(root: &Path, file: &Path, from: &Path, means: &Means<'_>) -> Result<(), Error> {
+    let manifest = ManifestFile::open(file)?;
+    let restored = RestoreOptions::new(root, &manifest).from([from]).run(means);
+    restored.map(drop)
+}
+
+fn unique(paths: &Path, archive: &Path, means: &Means<'_>) -> Result<FoundUnique, Error> {
+    let search = Search::new([paths]).references([archive]);
+    search.unique(&UniqueOptions::new(), means)
 }
 
 fn cancelled<T: std::fmt::Debug>(result: Result<T, Error>) -> Error {
@@ -46,41 +80,40 @@ fn every_job_that_is_cancelled_is_an_error() {
     let t = tree();
     let cancel = Cancel::new();
     cancel.stop();
-    let (d, m) = (t.join("d"), t.join("m.jsonl"));
-    let roots = || [t.join("d"), t.join("e")];
+    let (d, e, m) = (t.join("d"), t.join("e"), t.join("m.jsonl"));
+    let (roots, all, means) = (
+        [&d, &e],
+        WalkOptions::default(),
+        Means::new().cancel(&cancel),
+    );
+    let search = Search::new(roots);
 
-    let hashed: Hashed = partial(bit_crafts::hash(roots()).cancel(&cancel).run());
+    let blake3 = HashOptions::new(vec![Algorithm::Blake3]);
+    let hashed: Hashed = partial(blake3.run(roots, &all, &means));
     assert!(hashed.cancelled && hashed.files.is_empty());
     assert_eq!(hashed.complete().unwrap_err().kind(), ErrorKind::Incomplete);
-    let walked = cancelled(bit_crafts::walk(roots()).cancel(&cancel).run());
-    assert!(walked.partial::<Walked>().unwrap().cancelled);
+    let walked = cancelled(all.run(roots, &means));
+    assert!(walked.partial::<Listing>().unwrap().is_cancelled());
     assert!(walked.partial::<Hashed>().is_none());
-    let found: FoundDuplicates = partial(bit_crafts::duplicates(roots()).cancel(&cancel).run());
+    let found: Duplicates = partial(search.duplicates(&means));
     assert!(found.cancelled && found.groups.is_empty());
-    let checked = bit_crafts::check(t.join("SUMS")).cancel(&cancel);
-    let checked: Checked = partial(checked.run());
+    let checked: Checked = partial(ChecksumFile::new(t.join("SUMS")).run(&means));
     assert!(checked.cancelled && !checked.is_ok());
-    let copied = bit_crafts::copy(&d, t.join("copy")).cancel(&cancel);
-    let copied: CopyReport = partial(copied.run());
+    let copied: CopyReport = partial(CopyOptions::new([&d], t.join("copy")).run(&means));
     assert!(!t.exists("copy/a") && copied.complete().is_err());
 
-    cancelled(bit_crafts::directories(roots()).cancel(&cancel).run());
-    let found = bit_crafts::unique([&d]).archives([t.join("e")]);
-    cancelled(found.cancel(&cancel).run());
-    let found = bit_crafts::unique([t.join("e")]).archives([&m]);
-    cancelled(found.cancel(&cancel).run());
-    let made = bit_crafts::manifest(&d).cancel(&cancel);
-    cancelled(made.write(t.join("new.jsonl")));
+    cancelled(search.directories(&DirsOptions::new(), &means));
+    cancelled(unique(&d, &e, &means));
+    cancelled(unique(&e, &m, &means));
+    let made = CreateOptions::new(&d, Algorithm::Blake3);
+    cancelled(made.write(t.join("new.jsonl"), &means));
     assert!(!t.exists("new.jsonl"));
-    cancelled(bit_crafts::verify(&d, &m).cancel(&cancel).run());
-    cancelled(bit_crafts::diff(&m, &m).cancel(&cancel).run());
-    cancelled(bit_crafts::update(&d, &m).cancel(&cancel).run());
-    let restored = bit_crafts::restore(&d, &m).from([t.join("e")]);
-    cancelled(restored.cancel(&cancel).run());
-    let pruned = bit_crafts::prune(roots(), PruneAction::Delete).dry_run();
-    cancelled(pruned.cancel(&cancel).run());
-    let undone = bit_crafts::undo(t.join("journal.jsonl")).cancel(&cancel);
-    cancelled(undone.run());
+    cancelled(verify(&d, &m, &means));
+    cancelled(diff(&m, &m, &means));
+    cancelled(update(&d, &m, &means));
+    cancelled(restore(&d, &m, &e, &means));
+    cancelled(PruneOptions::new(Action::Delete).run(&search, &means));
+    cancelled(UndoJob::new(t.join("journal.jsonl")).run(&means));
     assert!(t.exists("d/a") && t.exists("d/b") && t.exists("e/c"));
 }
 
@@ -97,20 +130,19 @@ fn what_was_done_until_a_cancellation_is_in_the_error() {
     }
     let cancel = Cancel::new();
     let ends = cancel.clone();
-    let job = bit_crafts::copy(t.join("d"), t.join("copy"))
-        .threads(1)
-        .cancel(&cancel)
-        .progress(move |now| {
-            if now.files > 0 {
-                ends.stop();
-            }
-        });
+    let means = Means::new().threads(1).cancel(&cancel);
+    let means = means.progress(move |now| {
+        if now.files > 0 {
+            ends.stop();
+        }
+    });
     // The last call of all stops nothing any more.
-    match job.run() {
+    match CopyOptions::new([t.join("d")], t.join("copy")).run(&means) {
         Ok(report) => assert!(report.is_complete()),
         Err(error) => {
             let report: &CopyReport = error.partial().unwrap();
-            assert!(report.copied > 0 && report.left > 0, "{report:?}");
+            let counts = &report.counts;
+            assert!(counts.copied > 0 && counts.left > 0, "{report:?}");
         }
     }
 }
@@ -131,31 +163,37 @@ fn every_job_without_its_tree_is_an_error() {
         );
         assert!(error.to_string().starts_with(none.to_str().unwrap()));
     };
-    missing(bit_crafts::hash([&d, &none]).run().map(drop));
-    missing(bit_crafts::walk([&d, &none]).run().map(drop));
-    missing(bit_crafts::duplicates([&d, &none]).run().map(drop));
-    let found = bit_crafts::duplicates([&d]).references([&none]);
-    missing(found.run().map(drop));
-    missing(bit_crafts::directories([&none]).run().map(drop));
-    missing(bit_crafts::unique([&none]).archives([&d]).run().map(drop));
-    missing(bit_crafts::unique([&d]).archives([&none]).run().map(drop));
-    let pruned = bit_crafts::prune([&none], PruneAction::Delete).dry_run();
-    missing(pruned.run().map(drop));
-    missing(bit_crafts::undo(&none).run().map(drop));
-    let made = bit_crafts::manifest(&none).write(t.join("new.jsonl"));
-    missing(made.map(drop));
-    missing(bit_crafts::manifest(&none).write_to(Vec::new()).map(drop));
-    missing(bit_crafts::read_manifest(&none).map(drop));
-    missing(bit_crafts::verify(&none, &m).run().map(drop));
-    missing(bit_crafts::verify(&d, &none).run().map(drop));
-    missing(bit_crafts::diff(&none, &m).run().map(drop));
-    missing(bit_crafts::diff(&m, &none).run().map(drop));
-    missing(bit_crafts::update(&none, &m).run().map(drop));
-    missing(bit_crafts::update(&d, &none).run().map(drop));
-    missing(bit_crafts::restore(&none, &m).run().map(drop));
-    missing(bit_crafts::restore(&d, &m).from([&none]).run().map(drop));
-    missing(bit_crafts::check(&none).run().map(drop));
-    missing(bit_crafts::copy(&none, t.join("copy")).run().map(drop));
+    let (all, means) = (WalkOptions::default(), Means::new());
+    let blake3 = HashOptions::new(vec![Algorithm::Blake3]);
+    missing(blake3.run([&d, &none], &all, &means).map(drop));
+    missing(all.run([&d, &none], &means).map(drop));
+    missing(Search::new([&d, &none]).duplicates(&means).map(drop));
+    let found = Search::new([&d]).references([&none]);
+    missing(found.duplicates(&means).map(drop));
+    let search = Search::new([&none]);
+    missing(search.directories(&DirsOptions::new(), &means).map(drop));
+    missing(unique(&none, &d, &means).map(drop));
+    missing(unique(&d, &none, &means).map(drop));
+    let pruned = PruneOptions::new(Action::Delete).run(&search, &means);
+    missing(pruned.map(drop));
+    missing(UndoJob::new(&none).run(&means).map(drop));
+    missing(record(&none, &t.join("new.jsonl"), Overwrite::Never).map(drop));
+    let made = CreateOptions::new(&none, Algorithm::Blake3);
+    missing(made.write_to(Vec::new(), &means).map(drop));
+    missing(verify(&none, &m, &means).map(drop));
+    missing(verify(&d, &none, &means).map(drop));
+    missing(diff(&none, &m, &means).map(drop));
+    missing(diff(&m, &none, &means).map(drop));
+    missing(update(&none, &m, &means).map(drop));
+    missing(update(&d, &none, &means).map(drop));
+    missing(restore(&none, &m, &d, &means));
+    missing(restore(&d, &m, &none, &means));
+    missing(ChecksumFile::new(&none).run(&means).map(drop));
+    missing(
+        CopyOptions::new([&none], t.join("copy"))
+            .run(&means)
+            .map(drop),
+    );
     assert!(!t.exists("copy") && !t.exists("new.jsonl"));
 }
 
@@ -180,8 +218,8 @@ fn a_copy_without_its_source_names_it() {
 fn a_manifest_replaces_nothing_unasked() {
     let t = TestTree::new();
     t.write("d/a", "right").write("other/x", "x");
-    let (d, m) = (t.join("d"), t.join("m.jsonl"));
-    bit_crafts::manifest(&d).write(&m).unwrap();
+    let (d, m, means) = (t.join("d"), t.join("m.jsonl"), Means::new());
+    record(&d, &m, Overwrite::Never).unwrap();
     // Damage: other bytes, and the time is as it was.
     let time = fs::metadata(d.join("a")).unwrap().modified().unwrap();
     t.write("d/a", "wrong");
@@ -190,7 +228,7 @@ fn a_manifest_replaces_nothing_unasked() {
 
     let before = t.read("m.jsonl");
     let refused = |root: &Path, file: &str| {
-        let error = bit_crafts::manifest(root).write(t.join(file)).unwrap_err();
+        let error = record(root, &t.join(file), Overwrite::Never).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
         assert_eq!(error.path(), Some(t.join(file).as_path()));
         error.to_string()
@@ -204,17 +242,17 @@ fn a_manifest_replaces_nothing_unasked() {
     assert!(text.contains("no manifest"), "{text}");
     assert_eq!(t.read("m.jsonl"), before);
     assert_eq!(t.read("letter"), b"dear friend");
-    assert!(bit_crafts::verify(&d, &m).run().unwrap().is_damaged());
+    assert!(verify(&d, &m, &means).unwrap().is_damaged());
 
     // What is told to use keeps the damage in sight.
-    let updated = bit_crafts::update(&d, &m).run().unwrap();
+    let updated = update(&d, &m, &means).unwrap();
     assert!(!updated.is_written || updated.is_damaged());
-    assert!(bit_crafts::verify(&d, &m).run().unwrap().is_damaged());
+    assert!(verify(&d, &m, &means).unwrap().is_damaged());
     // An empty file holds nothing that could be lost.
     t.write("empty", "");
-    bit_crafts::manifest(&d).write(t.join("empty")).unwrap();
-    bit_crafts::manifest(&d).overwrite().write(&m).unwrap();
-    assert!(bit_crafts::verify(&d, &m).run().unwrap().is_same());
+    record(&d, &t.join("empty"), Overwrite::Never).unwrap();
+    record(&d, &m, Overwrite::Always).unwrap();
+    assert!(verify(&d, &m, &means).unwrap().is_same());
 }
 
 /// Nor is one replaced that somebody writes while the tree is read.
@@ -224,34 +262,26 @@ fn a_manifest_that_appears_meanwhile_is_left_alone() {
     t.write("d/a", "abc").write("other/b", "else");
     let (d, m) = (t.join("d"), t.join("m.jsonl"));
     let others = t.join("others.jsonl");
-    bit_crafts::manifest(t.join("other"))
-        .write(&others)
-        .unwrap();
-    let record = |overwrites: bool| {
-        let job = bit_crafts::manifest(&d).progress(|_| {
+    record(&t.join("other"), &others, Overwrite::Never).unwrap();
+    let disturbed = |overwrite| {
+        let means = Means::new().progress(|_| {
             std::fs::copy(&others, &m).unwrap();
         });
-        match overwrites {
-            true => job.overwrite().write(&m),
-            false => job.write(&m),
-        }
+        let record = CreateOptions::new(&d, Algorithm::Blake3).overwrite(overwrite);
+        record.write(&m, &means)
     };
-    let error = record(false).unwrap_err();
+    let error = disturbed(Overwrite::Never).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     assert_eq!(error.setting(), Some(bit_crafts::Setting::Overwrite));
     assert_eq!(t.read("m.jsonl"), t.read("others.jsonl"));
-    record(true).unwrap();
-    assert!(bit_crafts::verify(&d, &m).run().unwrap().is_same());
+    disturbed(Overwrite::Always).unwrap();
+    assert!(verify(&d, &m, &Means::new()).unwrap().is_same());
     // Where a link leads to nothing yet, the manifest is there.
     t.symlink("d/new.jsonl", "link");
-    bit_crafts::manifest(&d).write(t.join("link")).unwrap();
+    record(&d, &t.join("link"), Overwrite::Never).unwrap();
     t.remove("link");
-    assert!(
-        bit_crafts::verify(&d, t.join("d/new.jsonl"))
-            .run()
-            .unwrap()
-            .is_same()
-    );
+    let new = verify(&d, &t.join("d/new.jsonl"), &Means::new());
+    assert!(new.unwrap().is_same());
     let left = std::fs::read_dir(t.path()).unwrap().count();
     assert_eq!(left, 4, "temporary files stay");
 }
@@ -262,15 +292,20 @@ fn the_manifest_of_a_copy_replaces_nothing_unasked() {
     t.write("a/1", "one")
         .write("b/2", "two")
         .write("letter", "x");
-    let m = t.join("m.jsonl");
+    let (m, means) = (t.join("m.jsonl"), Means::new());
     let copy = |from: &str, to: &str, file: &Path| {
-        let copy = bit_crafts::copy(t.join(from), t.join(to)).exactly();
+        let copy = CopyOptions::new([t.join(from)], t.join(to)).target(Target::Exactly);
         copy.manifest(ManifestPlace::File(file.to_owned()))
     };
-    copy("a", "to-a", &m).run().unwrap().complete().unwrap();
+    let same = |root: &str| verify(&t.join(root), &m, &Means::new()).unwrap().is_same();
+    copy("a", "to-a", &m)
+        .run(&means)
+        .unwrap()
+        .complete()
+        .unwrap();
     let before = t.read("m.jsonl");
     for file in [&m, &t.join("letter")] {
-        let error = copy("b", "to-b", file).run().unwrap_err();
+        let error = copy("b", "to-b", file).run(&means).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
         assert_eq!(error.path(), Some(file.as_path()));
         assert!(!t.exists("to-b"), "nothing is copied before");
@@ -281,24 +316,17 @@ fn the_manifest_of_a_copy_replaces_nothing_unasked() {
     // The same destination carries it on.
     t.write("a/3", "three");
     let again = copy("a", "to-a", &m).on_conflict(bit_crafts::OnConflict::Update);
-    again.run().unwrap().complete().unwrap();
-    assert!(
-        bit_crafts::verify(t.join("to-a"), &m)
-            .run()
-            .unwrap()
-            .is_same()
-    );
+    again.run(&means).unwrap().complete().unwrap();
+    assert!(same("to-a"));
     t.write("empty", "");
-    copy("b", "to-empty", &t.join("empty")).run().unwrap();
-    assert!(bit_crafts::read_manifest(t.join("empty")).is_ok());
-    let asked = copy("b", "to-b", &m).overwrite_manifest();
-    asked.run().unwrap().complete().unwrap();
-    assert!(
-        bit_crafts::verify(t.join("to-b"), &m)
-            .run()
-            .unwrap()
-            .is_same()
-    );
+    copy("b", "to-empty", &t.join("empty")).run(&means).unwrap();
+    ManifestFile::open(t.join("empty"))
+        .unwrap()
+        .check()
+        .unwrap();
+    let asked = copy("b", "to-b", &m).replace_manifest(true);
+    asked.run(&means).unwrap().complete().unwrap();
+    assert!(same("to-b"));
     assert_eq!(bit_crafts::MANIFEST_NAME, ".bc-copy-manifest.jsonl");
 }
 
@@ -310,10 +338,8 @@ fn an_archive_that_is_the_card_proves_nothing() {
         .write("disk/card/inside/1", "one")
         .write("disk/card/2", "two")
         .symlink("card", "disk/link");
-    let unique = |archive: &str| {
-        let found = bit_crafts::unique([t.join("disk/card")]).archives([t.join(archive)]);
-        found.run().unwrap()
-    };
+    let unique =
+        |archive: &str| unique(&t.join("disk/card"), &t.join(archive), &Means::new()).unwrap();
     for archive in ["disk/card", "disk/card/inside", "disk/link"] {
         let found = unique(archive);
         assert_eq!(found.nowhere().count(), 2, "{archive}: {found:?}");
@@ -339,8 +365,8 @@ fn what_has_no_content_is_named() {
     let t = TestTree::new();
     t.write("card/a", "text").write("archive/a", "text");
     t.symlink("/elsewhere/film", "card/link").fifo("card/fifo");
-    let found = bit_crafts::unique([t.join("card")]).archives([t.join("archive")]);
-    let found = found.run().unwrap();
+    let found = unique(&t.join("card"), &t.join("archive"), &Means::new());
+    let found = found.unwrap();
     let named = found
         .not_files
         .iter()
@@ -354,9 +380,9 @@ fn what_has_no_content_is_named() {
     );
     assert_eq!((found.unseen, found.all_is_elsewhere()), (0, true));
     t.write("card/.hidden", "secret");
-    let found = bit_crafts::unique([t.join("card")]).archives([t.join("archive")]);
-    let found = found.filter(bit_crafts::Filter::new().hidden(false)).run();
-    let found = found.unwrap();
+    let search = Search::new([t.join("card")]).references([t.join("archive")]);
+    let search = search.walk(WalkOptions::default().hidden(Hidden::Skip));
+    let found = search.unique(&UniqueOptions::new(), &Means::new()).unwrap();
     assert_eq!((found.unseen, found.skipped.hidden), (1, 1));
     assert!(!found.all_is_elsewhere());
 }
@@ -373,8 +399,8 @@ fn what_cannot_be_read_is_unknown_unless_its_size_says_all() {
         .write("card/longer", "abcdefgh");
     t.write("archive/x", "wxyz");
     t.mode("card/as-long", 0).mode("card/longer", 0);
-    let found = bit_crafts::unique([t.join("card")]).archives([t.join("archive")]);
-    let found = found.run().unwrap();
+    let found = unique(&t.join("card"), &t.join("archive"), &Means::new());
+    let found = found.unwrap();
     let places: Vec<_> = found.contents.iter().map(|one| &one.place).collect();
     assert_eq!(places, [&Place::Unknown, &Place::Nowhere]);
     assert!(!found.is_complete() && !found.all_is_elsewhere());
@@ -382,11 +408,16 @@ fn what_cannot_be_read_is_unknown_unless_its_size_says_all() {
     assert_eq!(found.errors[0].path(), t.join("card/as-long"));
 }
 
-/// Whoever reads what is re-exported here does not see the crates that it is from.
+/// Whoever follows an example of what is re-exported finds all that it uses beside it.
 #[test]
-fn docs_of_what_is_re_exported_name_no_other_crate() {
+fn examples_of_what_is_re_exported_use_what_is_there_too() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let uses = fs::read_to_string(root.join("src/facade/mod.rs")).unwrap();
+    let uses = fs::read_to_string(root.join("src/lib.rs")).unwrap();
+    let (_, uses) = uses.split_once("#![forbid(unsafe_code)]").unwrap();
+    let is_exported = |name: &str| {
+        let mut words = uses.split(|c: char| !c.is_alphanumeric() && c != '_');
+        words.any(|word| word == name)
+    };
     let mut looked_at = 0;
     for line in uses
         .split(';')
@@ -409,8 +440,12 @@ fn docs_of_what_is_re_exported_name_no_other_crate() {
             // The one that a table of fields makes.
             assert!(!docs.is_empty() || item == "Field", "{item} has no docs");
             for doc in docs {
-                let is_hidden = doc.trim_start().starts_with("# ");
-                assert!(is_hidden || !doc.contains("bc_"), "{item}: {doc}");
+                let used = doc.trim_start().strip_prefix("use bc_").unwrap_or_default();
+                let mut words = used.split(|c: char| !c.is_alphanumeric());
+                let types = words.find(|word| {
+                    word.starts_with(|c: char| c.is_uppercase()) && !is_exported(word)
+                });
+                assert_eq!(types, None, "{item}: {doc}");
             }
             looked_at += 1;
         }

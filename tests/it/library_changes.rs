@@ -1,12 +1,36 @@
 //! Jobs of the library that change files, and take that back.
 
 use std::fs;
+use std::path::Path;
 
 use bc_testkit::TestTree;
-use bit_crafts::{Class, ErrorKind, Filter, Keep, Loss, PruneAction, PruneOutcome, Reread};
+use bit_crafts::{
+    Action, Algorithm, Change, Class, CopyOptions, CopyReport, CreateOptions, Damaged, DiffOptions,
+    Error, ErrorKind, Event, Globs, Keep, KeepRules, Loss, ManifestFile, Means, Origin,
+    PruneOptions, Pruned, Reread, RestoreOptions, Roots, RunMode, Search, StepKind, StepOutcome,
+    Target, UndoJob, UniqueOptions, UpdateOptions, Verification, VerifyOptions, WalkOptions, Why,
+    path_of,
+};
 
 fn names(t: &TestTree, names: &[&str]) -> Vec<bool> {
     names.iter().map(|name| t.exists(name)).collect()
+}
+
+fn record(root: &Path, file: &Path) {
+    let record = CreateOptions::new(root, Algorithm::Blake3);
+    record.write(file, &Means::new()).unwrap();
+}
+
+fn verify(root: &Path, file: &Path) -> Verification {
+    let manifest = ManifestFile::open(file).unwrap();
+    VerifyOptions::new(root, &manifest)
+        .run(&Means::new())
+        .unwrap()
+}
+
+fn diff(old: &Path, new: &Path) -> Verification {
+    let [old, new] = [old, new].map(|file| ManifestFile::open(file).unwrap());
+    DiffOptions::new(&old, &new).run(&Means::new()).unwrap()
 }
 
 #[test]
@@ -16,42 +40,44 @@ fn duplicates_go_and_come_back() {
         .write("d/b", "same")
         .write("d/c", "else");
     let journal = t.join("journal.jsonl");
-    let prune = || bit_crafts::prune([t.join("d")], PruneAction::Delete);
-    let error = prune().run().unwrap_err();
+    let (search, means) = (Search::new([t.join("d")]), Means::new());
+    let prune = |mode| PruneOptions::new(Action::Delete).mode(mode);
+    let error = prune(RunMode::Execute).run(&search, &means).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
     assert!(error.to_string().contains("journal"), "{error}");
 
-    let planned = prune().dry_run().run().unwrap();
+    let planned = prune(RunMode::DryRun).run(&search, &means).unwrap();
     assert!(planned.dry_run && planned.journal.is_none());
     assert_eq!((planned.changed, planned.steps.len()), (1, 1));
-    let step = &planned.steps[0];
-    assert_eq!((&step.path, &step.kept), (&t.join("d/b"), &t.join("d/a")));
-    assert!(matches!(step.outcome, PruneOutcome::Would { .. }));
+    let step = &planned.steps[0].step;
+    let paths = (path_of(&step.target), path_of(&step.kept_file));
+    assert_eq!(paths, (t.join("d/b"), t.join("d/a")));
+    let outcome = &planned.steps[0].outcome;
+    assert!(matches!(outcome, StepOutcome::Would { .. }));
     assert_eq!(
         names(&t, &["d/a", "d/b", "journal.jsonl"]),
         [true, true, false]
     );
 
-    let pruned = prune().journal(&journal).run().unwrap().complete().unwrap();
-    assert!(matches!(pruned.steps[0].outcome, PruneOutcome::Done { .. }));
+    let delete = prune(RunMode::Execute).journal(Some(journal.clone()));
+    let pruned = delete.run(&search, &means).unwrap().complete().unwrap();
+    let outcome = &pruned.steps[0].outcome;
+    assert!(matches!(outcome, StepOutcome::Done { .. }));
     assert_eq!(pruned.journal.as_deref(), Some(journal.as_path()));
     assert_eq!(names(&t, &["d/a", "d/b", "d/c"]), [true, false, true]);
-    let planned = bit_crafts::undo(&journal).dry_run().run().unwrap();
+    let undo = UndoJob::new(&journal);
+    let planned = undo.clone().mode(RunMode::DryRun).run(&means).unwrap();
     assert_eq!((planned.restored, t.exists("d/b")), (1, false));
-    let undone = bit_crafts::undo(&journal)
-        .run()
-        .unwrap()
-        .complete()
-        .unwrap();
+    let undone = undo.run(&means).unwrap().complete().unwrap();
     assert_eq!(
         undone.files[0].path,
         fs::canonicalize(t.join("d/b")).unwrap()
     );
     assert_eq!(t.read("d/b"), b"same");
-    let again = bit_crafts::undo(&journal).run().unwrap();
+    let again = undo.run(&means).unwrap();
     assert_eq!((again.restored, again.unneeded), (0, 1));
     t.write("no-journal", "text");
-    let error = bit_crafts::undo(t.join("no-journal")).run().unwrap_err();
+    let error = UndoJob::new(t.join("no-journal")).run(&means).unwrap_err();
     assert_eq!(error.path(), Some(t.join("no-journal").as_path()));
 }
 
@@ -60,32 +86,44 @@ fn rules_filters_and_references_say_what_goes() {
     let t = TestTree::new();
     t.write("d/a.jpg", "same").write("d/keep/b.jpg", "same");
     t.write("d/c.txt", "same").write("ref/z", "same");
-    let planned = |job: bit_crafts::PruneJob<'_>| {
-        let planned = job.dry_run().run().unwrap();
-        let paths = planned.steps.iter().map(|step| {
-            let path = step.path.strip_prefix(t.path()).unwrap();
+    let means = Means::new();
+    let planned = |rules: KeepRules, search: &Search| {
+        let link = PruneOptions::new(Action::Hardlink).rules(rules);
+        let planned: Pruned = link.run(search, &means).unwrap();
+        let paths = planned.steps.iter().map(|planned| {
+            let path = path_of(&planned.step.target);
+            let path = path.strip_prefix(t.path()).unwrap();
             path.to_str().unwrap().to_owned()
         });
         let mut paths: Vec<String> = paths.collect();
         paths.sort();
         paths
     };
-    let prune = || bit_crafts::prune([t.join("d")], PruneAction::Hardlink);
-    assert_eq!(planned(prune()), ["d/c.txt", "d/keep/b.jpg"]);
+    let (any, search) = (KeepRules::default(), Search::new([t.join("d")]));
+    assert_eq!(planned(any.clone(), &search), ["d/c.txt", "d/keep/b.jpg"]);
     let keep: Keep = "path:keep".parse().unwrap();
-    assert_eq!(planned(prune().keep(keep)), ["d/a.jpg", "d/c.txt"]);
-    let pictures = Filter::new().include("*.jpg");
-    assert_eq!(planned(prune().filter(pictures)), ["d/keep/b.jpg"]);
+    let keep = KeepRules::new(vec![keep], Roots::Any);
+    assert_eq!(planned(keep, &search), ["d/a.jpg", "d/c.txt"]);
+    let pictures = WalkOptions::default().include(Globs::new(&["*.jpg"]).unwrap());
+    let pictures = search.clone().walk(pictures);
+    assert_eq!(planned(any.clone(), &pictures), ["d/keep/b.jpg"]);
     let all = ["d/a.jpg", "d/c.txt", "d/keep/b.jpg"];
-    assert_eq!(planned(prune().references([t.join("ref")])), all);
-    let moved = bit_crafts::prune([t.join("d")], PruneAction::Move(t.join("ref/in")));
-    let moved = moved.references([t.join("ref")]).dry_run().run();
-    let error = moved.unwrap_err();
+    let beside = search.clone().references([t.join("ref")]);
+    assert_eq!(planned(any, &beside), all);
+    let into = |name: &str| {
+        let path = t.join(name).into_os_string().into_encoded_bytes();
+        PruneOptions::new(Action::Move(path))
+    };
+    let error = into("ref/in").run(&beside, &means).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
     assert_eq!(error.path(), Some(t.join("ref/in").as_path()));
-    let moved = bit_crafts::prune([t.join("d")], PruneAction::Move(t.join("out")));
-    let moved = moved.journal(t.join("journal")).run().unwrap();
-    let to = moved.steps[0].moved_to.as_ref().unwrap();
+    let moved = into("out").mode(RunMode::Execute);
+    let moved = moved.journal(Some(t.join("journal")));
+    let moved = moved.run(&search, &means).unwrap();
+    let StepKind::Move(to) = &moved.steps[0].step.kind else {
+        panic!("{moved:?}");
+    };
+    let to = path_of(to);
     assert!(to.starts_with(t.join("out")) && to.exists(), "{to:?}");
 }
 
@@ -93,45 +131,37 @@ fn rules_filters_and_references_say_what_goes() {
 fn a_manifest_is_brought_up_to_date_and_keeps_what_is_damaged() {
     let t = TestTree::new();
     t.write("d/a", "right").write("d/b", "b");
-    let (d, m) = (t.join("d"), t.join("m.jsonl"));
-    bit_crafts::manifest(&d).write(&m).unwrap();
+    let (d, m, means) = (t.join("d"), t.join("m.jsonl"), Means::new());
+    let (now, host) = (bit_crafts::now_ns(), Origin::of_this_machine());
+    let update = || UpdateOptions::new(&d, &m, now, &host);
+    record(&d, &m);
     let old = t.join("old.jsonl");
     fs::copy(&m, &old).unwrap();
     t.write("d/c", "new").remove("d/b");
-    let updated = bit_crafts::update(&d, &m)
-        .run()
-        .unwrap()
-        .complete()
-        .unwrap();
+    let updated = update().run(&means).unwrap().complete().unwrap();
     assert!(updated.is_written && !updated.is_damaged());
-    let classes = |changes: &[bit_crafts::PathChange]| {
-        let all = changes
-            .iter()
-            .map(|change| (change.class, change.path.clone()));
-        all.collect::<Vec<_>>()
-    };
-    let both = [(Class::Removed, "b".into()), (Class::Added, "c".into())];
-    let of_files = |changes: &[bit_crafts::PathChange]| {
-        let mut all = classes(changes);
-        all.retain(|(class, _)| *class != Class::Meta);
-        all
-    };
+    let both = [(Class::Removed, &b"b"[..]), (Class::Added, &b"c"[..])];
+    fn of_files(changes: &[Change]) -> Vec<(Class, &[u8])> {
+        let all = changes.iter().map(|change| (change.class, &*change.path));
+        all.filter(|(class, _)| *class != Class::Meta).collect()
+    }
     assert_eq!(of_files(&updated.changes), both);
-    assert!(bit_crafts::verify(&d, &m).run().unwrap().is_same());
-    let differences = bit_crafts::diff(&old, &m).run().unwrap();
+    assert!(verify(&d, &m).is_same());
+    let differences = diff(&old, &m);
     assert_eq!(of_files(&differences.changes), both);
     assert!(!differences.is_same() && differences.is_complete());
-    assert!(bit_crafts::diff(&m, &m).run().unwrap().is_same());
+    assert!(diff(&m, &m).is_same());
 
     let time = fs::metadata(d.join("a")).unwrap().modified().unwrap();
     t.write("d/a", "wrong");
     let file = fs::File::options().write(true).open(d.join("a")).unwrap();
     file.set_modified(time).unwrap();
-    let all = || bit_crafts::update(&d, &m).reread(Reread::Fraction(1.0));
-    assert!(all().run().unwrap().is_damaged());
-    assert!(all().run().unwrap().is_damaged(), "nothing was laundered");
-    all().accept_damaged().run().unwrap();
-    assert!(bit_crafts::verify(&d, &m).run().unwrap().is_same());
+    let all = || update().reread(Reread::Fraction(1.0));
+    assert!(all().run(&means).unwrap().is_damaged());
+    let again = all().run(&means).unwrap();
+    assert!(again.is_damaged(), "nothing was laundered");
+    all().damaged(Damaged::Accept).run(&means).unwrap();
+    assert!(verify(&d, &m).is_same());
 }
 
 #[test]
@@ -141,14 +171,16 @@ fn a_tree_is_healed_from_its_copies() {
         .write("d/sub/b", "b")
         .write("d/only", "x");
     let (d, m, backup) = (t.join("d"), t.join("m.jsonl"), t.join("backup"));
-    bit_crafts::manifest(&d).write(&m).unwrap();
-    bit_crafts::copy(&d, &backup).run().unwrap();
+    let means = Means::new();
+    record(&d, &m);
+    CopyOptions::new([&d], &backup).run(&means).unwrap();
     t.remove("backup/only").remove("d/only").remove("d/sub/b");
-    let restore = || bit_crafts::restore(&d, &m).from([&backup]);
-    let planned = restore().dry_run().run().unwrap();
+    let manifest = ManifestFile::open(&m).unwrap();
+    let restore = || RestoreOptions::new(&d, &manifest).from([&backup]);
+    let planned = restore().dry_run(true).run(&means).unwrap();
     assert!(planned.dry_run && !t.exists("d/sub/b"));
     assert_eq!(planned.repaired.len(), 1);
-    let restored = restore().run().unwrap();
+    let restored = restore().run(&means).unwrap();
     let repaired = &restored.repaired[0];
     assert_eq!(
         (&repaired.path, repaired.loss),
@@ -162,7 +194,7 @@ fn a_tree_is_healed_from_its_copies() {
     assert_eq!(restored.missing[0].path, t.join("d/only"));
     let error = restored.complete().unwrap_err();
     assert_eq!(error.path(), Some(t.join("d/only").as_path()));
-    let none = restore().only(Loss::Damaged).run().unwrap();
+    let none = restore().only(vec![Loss::Damaged]).run(&means).unwrap();
     assert!(none.is_complete() && none.repaired.is_empty());
 }
 
@@ -178,43 +210,47 @@ fn a_list_of_paths_is_copied_by_its_bytes() {
     t.symlink("a1.jpg", "card/100/link").fifo("card/100/fifo");
     let odd = OsStr::from_bytes(b"100/\xff.jpg");
     fs::write(t.join("card").join(odd), "odd").unwrap();
-    let copy = |to: &str| bit_crafts::copy(t.join("card"), t.join(to));
+    fn copy<P: AsRef<Path>>(t: &TestTree, to: &str, paths: &[P]) -> Result<CopyReport, Error> {
+        let copy = CopyOptions::new([t.join("card")], t.join(to)).paths(paths)?;
+        copy.run(&Means::new())
+    }
     let list = [OsStr::new("./100//a[1].jpg"), odd, OsStr::new("dir")];
-    let copied = copy("to").paths(list).run().unwrap().complete().unwrap();
+    let copied = copy(&t, "to", &list).unwrap().complete().unwrap();
     // Three files, two directories, and the top.
-    assert_eq!((copied.copied, copied.failed), (6, 0));
+    assert_eq!((copied.counts.copied, copied.counts.failed), (6, 0));
     assert_eq!(names(&t, &["to/100/a[1].jpg", "to/dir/x"]), [true, true]);
     assert!(t.join("to").join(odd).exists());
     let others = ["to/100/a1.jpg", "to/100/link", "to/100/fifo", "to/empty"];
     assert_eq!(names(&t, &others), [false; 4]);
 
-    let none = copy("none").paths([""; 0]).run().unwrap().complete();
-    assert_eq!((none.unwrap().copied, t.exists("none")), (0, false));
-    let some = copy("some").paths(["gone", "dir/x"]).run().unwrap();
-    assert_eq!((some.failed, t.exists("some/dir/x")), (1, true));
+    let none = copy(&t, "none", &[""; 0]).unwrap().complete();
+    assert_eq!((none.unwrap().counts.copied, t.exists("none")), (0, false));
+    let some = copy(&t, "some", &["gone", "dir/x"]).unwrap();
+    assert_eq!((some.counts.failed, t.exists("some/dir/x")), (1, true));
     assert_eq!(some.errors[0].path(), t.join("card/gone"));
     assert!(!some.is_complete());
     let twice = ["./gone", "100//a1.jpg", "gone"];
-    let twice = copy("twice").paths(twice).run().unwrap();
-    assert_eq!((twice.failed, twice.errors.len(), twice.copied), (1, 1, 3));
+    let twice = copy(&t, "twice", &twice).unwrap();
+    let counts = (twice.counts.failed, twice.counts.copied);
+    assert_eq!((counts, twice.errors.len()), ((1, 3), 1));
     // What is there of a list that is wholly gone is the top, and the proof of that.
-    let all = copy("all").paths(["gone", "dir/gone"]).run().unwrap();
+    let all = copy(&t, "all", &["gone", "dir/gone"]).unwrap();
     let paths: Vec<_> = all.errors.iter().map(|error| error.path()).collect();
     assert_eq!(paths, [t.join("card/dir/gone"), t.join("card/gone")]);
-    assert_eq!((all.copied, all.failed), (2, 2));
-    let manifest = all.manifest.as_deref().unwrap();
+    assert_eq!((all.counts.copied, all.counts.failed), (2, 2));
+    let manifest = path_of(all.counts.manifest.as_deref().unwrap());
     assert_eq!(manifest, t.join("all").join(bit_crafts::MANIFEST_NAME));
-    let verified = bit_crafts::verify(t.join("all"), manifest).run().unwrap();
+    let verified = verify(&t.join("all"), &manifest);
     assert!(verified.is_same(), "{verified:?}");
     let error = all.complete().unwrap_err();
     assert_eq!(error.path(), Some(t.join("card/dir/gone").as_path()));
     // What was there before keeps its proof, and what had none gets none.
     t.write("plain/other", "other");
     for (to, files) in [("to", 3), ("plain", 0)] {
-        let again = copy(to).paths(["gone"]).run().unwrap();
+        let again = copy(&t, to, &["gone"]).unwrap().counts;
         assert_eq!((again.copied, again.failed), (1, 1), "{to}");
-        let manifest = again.manifest.unwrap();
-        let verified = bit_crafts::verify(t.join(to), &manifest).run().unwrap();
+        let manifest = path_of(&again.manifest.unwrap());
+        let verified = verify(&t.join(to), &manifest);
         assert!(verified.is_same(), "{to}: {verified:?}");
         let files_in = fs::read_to_string(&manifest).unwrap();
         assert_eq!(
@@ -224,7 +260,7 @@ fn a_list_of_paths_is_copied_by_its_bytes() {
         );
     }
     for bad in ["../x", "/etc/passwd", "", "."] {
-        let error = copy("bad").paths([bad]).run().unwrap_err();
+        let error = copy(&t, "bad", &[bad]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage, "{bad}: {error}");
     }
     assert!(!t.exists("bad"));
@@ -234,10 +270,10 @@ fn a_list_of_paths_is_copied_by_its_bytes() {
 fn several_sources_are_copied_side_by_side() {
     let t = TestTree::new();
     t.write("a/1", "1").write("b/2", "2").write("to/there", "x");
-    let copy = || bit_crafts::copy(t.join("a"), t.join("to")).and_sources([t.join("b")]);
-    copy().run().unwrap().complete().unwrap();
+    let copy = CopyOptions::new([t.join("a"), t.join("b")], t.join("to"));
+    copy.run(&Means::new()).unwrap().complete().unwrap();
     assert_eq!(names(&t, &["to/a/1", "to/b/2"]), [true, true]);
-    let error = copy().paths(["1"]).run().unwrap_err();
+    let error = copy.paths(["1"]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
 }
 
@@ -246,47 +282,50 @@ fn several_sources_are_copied_side_by_side() {
 fn an_empty_tree_is_asked_about_if_that_is_meant() {
     let t = TestTree::new();
     t.dir("card").write("archive/a", "a");
-    let ask = || bit_crafts::unique([t.join("card")]).archives([t.join("archive")]);
-    let error = ask().run().unwrap_err();
+    let search = Search::new([t.join("card")]).references([t.join("archive")]);
+    let ask = |options: UniqueOptions| search.unique(&options, &Means::new());
+    let error = ask(UniqueOptions::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
     assert_eq!(error.setting(), Some(bit_crafts::Setting::Force));
-    let found = ask().force().run().unwrap();
+    let found = ask(UniqueOptions::new().force(true)).unwrap();
     assert!(found.contents.is_empty() && found.is_complete());
 }
 
 /// What becomes of each file of an import, and why one could not be copied.
 #[test]
 fn a_copy_tells_what_becomes_of_each_file() {
-    use bit_crafts::CopyOutcome::{Before, Copied, Exists};
     let t = TestTree::new();
     t.write("card/a", "a")
         .write("card/b", "b")
         .write("to/b", "taken");
     let copy = |on_conflict| {
         let reported = std::sync::Mutex::new(Vec::new());
-        let report = bit_crafts::copy(t.join("card"), t.join("to"))
-            .exactly()
-            .on_conflict(on_conflict)
-            .each(|step| {
-                let name = step.path.file_name().unwrap().to_owned();
-                reported.lock().unwrap().push((name, step.outcome));
-            })
-            .run()
-            .unwrap();
+        let copy = CopyOptions::new([t.join("card")], t.join("to"));
+        let copy = copy.target(Target::Exactly).on_conflict(on_conflict);
+        let each = |event: Event<'_>| {
+            let (path, why) = match event {
+                Event::Copied(path) => (path, None),
+                Event::Skipped(path, why) => (path, Some(why)),
+                _ => return,
+            };
+            reported.lock().unwrap().push((path.to_owned(), why));
+        };
+        let report = copy.run_each(&Means::new(), each).unwrap();
         let mut reported = reported.into_inner().unwrap();
         reported.sort_by(|a, b| a.0.cmp(&b.0));
         let reported: Vec<_> = reported.into_iter().map(|(_, outcome)| outcome).collect();
         (report, reported)
     };
     let (report, reported) = copy(bit_crafts::OnConflict::Fail);
-    assert_eq!((report.files, reported), (1, vec![Copied]));
+    assert_eq!((report.counts.files, reported), (1, vec![None]));
     let kind = report.errors[0].io_kind();
     assert_eq!(kind, Some(std::io::ErrorKind::AlreadyExists));
     let (report, reported) = copy(bit_crafts::OnConflict::Fail);
-    assert_eq!((report.files, reported), (1, vec![Before]));
+    assert_eq!((report.counts.files, reported), (1, vec![Some(Why::Done)]));
     let (report, reported) = copy(bit_crafts::OnConflict::Skip);
-    assert_eq!((report.files, report.skipped), (0, 2), "{report:?}");
-    assert_eq!(reported, [Exists, Exists]);
+    let counts = (report.counts.files, report.counts.skipped);
+    assert_eq!(counts, (0, 2), "{report:?}");
+    assert_eq!(reported, [Some(Why::Exists); 2]);
 }
 
 #[test]
@@ -304,14 +343,12 @@ fn a_callback_that_panics_ends_the_copy() {
         t.write(format!("card/{n}"), "x");
     }
     let heard = std::sync::atomic::AtomicUsize::new(0);
-    let error = bit_crafts::copy(t.join("card"), t.join("to"))
-        .threads(2)
-        .each(|_| {
-            heard.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            panic!("of a test");
-        })
-        .run()
-        .unwrap_err();
+    let each = |_: Event<'_>| {
+        heard.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        panic!("of a test");
+    };
+    let copy = CopyOptions::new([t.join("card")], t.join("to"));
+    let error = copy.run_each(&Means::new().threads(2), each).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Panic, "{error}");
     assert_eq!(heard.into_inner(), 1);
 }

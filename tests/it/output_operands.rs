@@ -2,6 +2,7 @@
 //! it is the result of last time.
 
 use bc_testkit::{TestTree, is_root, left_out, tool};
+use bit_crafts::{Algorithm, CreateOptions, Means, Overwrite};
 
 use crate::common::{BC, Bc};
 
@@ -392,13 +393,8 @@ fn a_device_stays_a_device() {
         t.bc_line(line).go().code(2);
         assert!(is_device(&t, "null"), "{line}");
     }
-    bit_crafts::manifest(t.join("d"))
-        .write(t.join("null"))
-        .unwrap();
-    bit_crafts::manifest(t.join("d"))
-        .overwrite()
-        .write(t.join("to_null"))
-        .unwrap();
+    record(&t, "null", Overwrite::Never).unwrap();
+    record(&t, "to_null", Overwrite::Always).unwrap();
     assert!(is_device(&t, "null"));
 }
 
@@ -425,20 +421,19 @@ fn a_pipe_takes_the_manifest_of_a_copy() {
 fn the_library_writes_over_nothing_that_it_records() {
     let t = tree();
     for file in ["d/doc", "hard", "link", "way/doc"] {
-        let refused = bit_crafts::manifest(t.join("d"))
-            .overwrite()
-            .write(t.join(file));
-        let error = refused.unwrap_err();
+        let error = record(&t, file, Overwrite::Always).unwrap_err();
         assert_eq!(error.kind(), bit_crafts::ErrorKind::Refused, "{file}");
         assert_eq!(t.read("d/doc"), b"the only copy", "{file}");
     }
-    let again = || {
-        bit_crafts::manifest(t.join("d"))
-            .overwrite()
-            .write(t.join("d/m"))
-    };
-    again().unwrap();
-    again().unwrap();
+    record(&t, "d/m", Overwrite::Always).unwrap();
+    record(&t, "d/m", Overwrite::Always).unwrap();
+}
+
+/// Records the tree `d`, by the library.
+fn record(t: &TestTree, file: &str, overwrite: Overwrite) -> Result<(), bit_crafts::Error> {
+    let root = t.join("d");
+    let record = CreateOptions::new(&root, Algorithm::Blake3).overwrite(overwrite);
+    record.write(t.join(file), &Means::new()).map(drop)
 }
 
 /// A socket takes nothing by its path, and is no place for a file either.

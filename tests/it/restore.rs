@@ -144,8 +144,10 @@ fn a_root_that_has_nothing_of_the_manifest() {
                 .stderr_has("--force to go on");
             assert!(!t.exists(format!("{root}/two")), "{refused}");
         }
-        let refused = bit_crafts::restore(t.join(root), t.join("m")).from([t.join("copy")]);
-        let error = refused.run().unwrap_err();
+        let (tree, manifest) = (t.join(root), bit_crafts::ManifestFile::open(t.join("m")));
+        let manifest = manifest.unwrap();
+        let refused = bit_crafts::RestoreOptions::new(&tree, &manifest).from([t.join("copy")]);
+        let error = refused.run(&bit_crafts::Means::new()).unwrap_err();
         assert_eq!(error.kind(), bit_crafts::ErrorKind::Refused);
         assert_eq!(error.path(), Some(&*t.join(root)));
         assert_eq!(error.setting(), Some(bit_crafts::Setting::Force));

@@ -151,7 +151,7 @@ fn patterns() {
 fn the_snippet_is_an_example() {
     let snippets = blocks("rust");
     assert_eq!(snippets.len(), 1);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/facade/examples/equal_files.rs");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/library/examples/equal_files.rs");
     let example = std::fs::read_to_string(path).unwrap();
     let (_, code) = example.split_once("#![forbid(unsafe_code)]\n\n").unwrap();
     assert_eq!(code, snippets[0]);

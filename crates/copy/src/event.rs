@@ -76,7 +76,7 @@ pub struct CopyProgress {
 }
 
 /// Result of a copy.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Copied {
     /// Entries that were walked: the sum of the next four.

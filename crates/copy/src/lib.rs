@@ -85,6 +85,7 @@ mod recorded;
 mod relay;
 mod restore;
 mod results;
+mod run;
 mod single;
 mod small;
 mod sources;
@@ -110,6 +111,7 @@ pub use options::{
 pub use restore::{
     Loss, Repaired, RestoreError, RestoreEvent, RestoreObserver, RestoreOptions, Restored, restore,
 };
+pub use run::{CopyReport, MissingPath, RepairedPath, RestoreReport};
 
 /// Runs the examples of the registry's page too.
 #[cfg(doctest)]

@@ -46,7 +46,7 @@ pub fn hash_reader(algorithm: Algorithm, mut reader: impl Read) -> io::Result<Di
 }
 
 /// Returns the digest of a file. Links are followed, and writes during the read are not noticed:
-/// `bit_crafts::hash` notices them, and is faster for many files.
+/// `bc_hash::HashOptions::run` notices them, and is faster for many files.
 ///
 /// # Errors
 /// Errors of opening and reading; the message has the path and the operation, the kind is the

@@ -51,8 +51,8 @@
 mod aliases;
 mod cache;
 pub mod dirs;
-mod error;
 pub mod groups;
+mod job;
 pub mod manifests;
 pub mod report;
 pub mod scan;
@@ -62,8 +62,8 @@ pub mod unique;
 pub mod views;
 mod writers;
 
-pub use cache::{Cache, CacheRefused, Location, panic_is_expected};
-pub use error::{Error, ErrorKind};
+pub use cache::{Cache, Location, panic_is_expected};
+pub use job::{Duplicates, EqualFile, EqualFiles, Search, Searched};
 pub use subtrees::{Files, Subtrees};
 
 /// The examples of the registry's page run, too.

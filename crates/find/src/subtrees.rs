@@ -5,7 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
+use bc_fs::ancestors::{deepest_existing, visit_ancestors};
+use bc_fs::call::FailedCall;
 use bc_fs::dirfd;
 use bc_fs::meta;
 use bc_fs::path::split;
@@ -72,6 +76,18 @@ impl Subtrees {
             found.tops.push(top);
         }
         Ok(found)
+    }
+
+    /// Returns true if the directory `dir` is one of them or lies below one, by the identity of its
+    /// ancestors; views through other mounts are not considered.
+    ///
+    /// # Errors
+    /// If the system refuses a look.
+    pub fn contains(&self, dir: &[u8]) -> Result<bool, Error> {
+        let failed = |failed: FailedCall| Error::new(dir, failed.op, failed.errno);
+        let (existing, missing) = deepest_existing(dir).map_err(failed)?;
+        let below = || visit_ancestors(&existing, |id, _| self.has_dir(id)).map_err(failed);
+        Ok(missing == 0 && !self.is_empty() && below()?)
     }
 
     /// Finds the directories below, so that they are known wherever else they are mounted. No
@@ -182,9 +198,31 @@ impl Subtrees {
         self.tops.is_empty()
     }
 
-    /// Returns the identity that each of the named paths led to, in order.
-    pub fn identities(&self) -> impl Iterator<Item = Identity> + '_ {
-        self.tops.iter().map(|top| top.id)
+    /// Adds the named paths to the roots of a search, except those already there under any name;
+    /// returns the index of each.
+    pub fn add_to_roots<P>(&self, roots: &mut Vec<P>) -> Vec<usize>
+    where
+        P: AsRef<Path> + From<OsString>,
+    {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let identity = |root: &P| {
+            let meta = std::fs::metadata(root.as_ref()).ok()?;
+            let (dev, ino) = (meta.dev(), meta.ino());
+            Some(Identity { dev, ino })
+        };
+        let mut known: Vec<Option<Identity>> = roots.iter().map(identity).collect();
+        let mut indices = Vec::new();
+        for top in &self.tops {
+            let at = known.iter().position(|root| *root == Some(top.id));
+            indices.push(at.unwrap_or_else(|| {
+                roots.push(OsString::from_vec(top.path.clone()).into());
+                known.push(Some(top.id));
+                roots.len() - 1
+            }));
+        }
+        indices
     }
 
     /// The paths as they were named, in order.

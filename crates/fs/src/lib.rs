@@ -39,6 +39,7 @@
 //!   the modules of [`mount`] that ask one file system alone.
 #![deny(unsafe_code)]
 
+pub mod ancestors;
 pub mod call;
 pub mod clock;
 mod close;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use bc_digest::{Algorithm, Digest};
 use bc_pool::Cancel;
 use bc_read::Plan;
-use bc_walk::{EntryId, Error, ErrorKind};
+use bc_walk::{EntryId, Error, ErrorKind, job};
 
 use crate::FileDigests;
 use crate::engine::hash_plan;
@@ -52,7 +52,7 @@ pub fn check(
     options: &HashOptions,
     cancel: &Cancel,
     progress: &HashProgress,
-) -> Result<(Vec<Verdict>, Totals), crate::Error> {
+) -> Result<(Vec<Verdict>, Totals), job::Error> {
     let mut expected = ExpectedDigests::default();
     for line in wanted {
         expected.push(&line.path, &line.digests);
@@ -86,12 +86,12 @@ pub fn check_lines(
     options: &HashOptions,
     cancel: &Cancel,
     progress: &HashProgress,
-) -> Result<(Vec<Verdict>, Totals), crate::Error> {
+) -> Result<(Vec<Verdict>, Totals), job::Error> {
     let path = |line: u32| expected.path(line as usize);
     let digests = |line: u32| expected.digests(line as usize);
     if let Some(line) = lines.iter().find(|line| digests(**line).next().is_none()) {
         let text = format!("{}: no digest to check it by", bc_fs::escape(path(*line)));
-        return Err(crate::Error::new(crate::ErrorKind::NoAlgorithm, text));
+        return Err(job::Error::usage(text));
     }
     // Places in `lines`, in the order of paths.
     let mut order: Vec<u32> = (0..lines.len() as u32).collect();

@@ -3,9 +3,9 @@
 use bc_pool::dispatch::{Effort, WorkerAdder, WorkerCount};
 use bc_pool::{Cancel, Tables};
 use bc_read::{Plan, run_readers};
+use bc_walk::job::Error;
 use bc_walk::{EntryId, Listing};
 
-use crate::error::{Error, ErrorKind};
 use crate::lanes::{Lanes, RunWorkers};
 use crate::large::Alone;
 use crate::links::Links;
@@ -36,7 +36,7 @@ pub fn hash_with<S: DigestSink>(
             entry.0,
             listing.len()
         );
-        return Err(Error::new(ErrorKind::ForeignEntry, text));
+        return Err(Error::usage(text));
     }
     let most = options.workers.clamp(1, plan.len());
     let workers = options.start.workers(most, effort(listing, plan));

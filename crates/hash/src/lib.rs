@@ -38,10 +38,11 @@
 #![forbid(unsafe_code)]
 
 pub mod check;
+mod check_file;
 pub mod diff;
 mod engine;
-mod error;
 mod file_digests;
+mod job;
 mod lanes;
 mod large;
 pub mod lines;
@@ -50,15 +51,18 @@ mod options;
 mod packed;
 mod results;
 pub mod resume;
+mod trial;
 
+pub use check_file::{Checked, CheckedFile, ChecksumFile, FileVerdict};
 pub use engine::{hash_listing, hash_with};
-pub use error::{Error, ErrorKind};
 pub use file_digests::FileDigests;
+pub use job::{Hashed, HashedFile};
 pub use lanes::advance_batch;
 pub use large::bytes_if_few;
 pub use options::{DigestSink, HashOptions, HashProgress, Totals};
 pub use packed::ExpectedDigests;
 pub use results::{EntryOutcome, Hashes, hashing_memory};
+pub use trial::Trial;
 
 /// The examples of the registry's page run, too.
 #[cfg(doctest)]

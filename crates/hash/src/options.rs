@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicU64;
 use bc_digest::{Algorithm, CpuFeatures, Digest};
 use bc_pool::dispatch::Start;
 use bc_read::ReadStats;
+use bc_walk::job::Error;
 use bc_walk::{EntryId, FileStat};
 
-use crate::error::{Error, ErrorKind};
 use crate::resume::{Resume, Taken};
 
 /// Options of a run: the digests to compute, and how.
@@ -58,10 +58,7 @@ impl HashOptions {
     /// If there is no algorithm.
     pub fn check(&self) -> Result<(), Error> {
         match self.algorithms.is_empty() {
-            true => Err(Error::new(
-                ErrorKind::NoAlgorithm,
-                "no algorithm to hash with",
-            )),
+            true => Err(Error::usage("no algorithm to hash with")),
             false => Ok(()),
         }
     }

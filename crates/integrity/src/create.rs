@@ -22,6 +22,7 @@ use crate::hashing;
 use crate::options::{Job, TreeOptions, Work};
 use crate::place::{self, Origin};
 use crate::tree::Tree;
+use crate::write::Overwrite;
 
 /// Options of a new manifest.
 #[derive(Clone, Debug)]
@@ -41,6 +42,8 @@ pub struct CreateOptions<'a> {
     pub shard: Option<Shard>,
     /// Files that are not listed: the manifest itself.
     pub leave_out: Vec<OwnFile>,
+    /// Treatment of an existing file where the manifest is [written](CreateOptions::write).
+    pub overwrite: Overwrite,
 }
 
 impl<'a> CreateOptions<'a> {
@@ -55,6 +58,7 @@ impl<'a> CreateOptions<'a> {
             origin: Origin::default(),
             shard: None,
             leave_out: Vec::new(),
+            overwrite: Overwrite::Never,
         }
     }
 }
@@ -66,6 +70,7 @@ bc_fs::setters! {
     origin: Origin,
     shard: Option<Shard>,
     leave_out: Vec<OwnFile>,
+    overwrite: Overwrite,
 }
 
 /// Result of writing a manifest.

@@ -2,6 +2,7 @@
 
 use bc_manifest::integrity::{Found, Kind, ROOT, path_order};
 
+use crate::Setting;
 use crate::compare::{Comparison, Detail, Offline, Sink};
 use crate::entry_ref::EntryRef;
 use crate::error::{Error, ErrorKind};
@@ -10,7 +11,6 @@ use crate::flow::Flow;
 use crate::input::{ManifestFile, Trust};
 use crate::known_damage::KnownDamage;
 use crate::manifest_stream::Prefetch;
-use crate::setting::Setting;
 use crate::soundness::{Soundness, reported_of_sound};
 use crate::summary::ComparisonSummary;
 use crate::unread::UnreadDirs;

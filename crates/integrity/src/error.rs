@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::setting::Setting;
+use crate::Setting;
 
 /// Error that stops a command.
 #[derive(Clone, Debug)]
@@ -191,10 +191,10 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-impl From<bc_hash::Error> for Error {
-    fn from(error: bc_hash::Error) -> Error {
+impl From<bc_walk::job::Error> for Error {
+    fn from(error: bc_walk::job::Error) -> Error {
         let kind = match error.kind() {
-            bc_hash::ErrorKind::Panic => ErrorKind::Panic,
+            bc_walk::job::ErrorKind::Panic => ErrorKind::Panic,
             _ => ErrorKind::Usage,
         };
         Error::new(kind, error.to_string())

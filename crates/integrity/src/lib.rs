@@ -84,6 +84,7 @@ mod hashing;
 mod hint;
 mod import;
 mod input;
+mod job;
 mod join;
 pub mod judge;
 mod known_damage;
@@ -98,7 +99,6 @@ pub mod report;
 mod reread;
 mod runs;
 mod second;
-mod setting;
 mod soundness;
 mod spill_buffer;
 mod steps;
@@ -110,7 +110,9 @@ mod unread;
 mod update;
 mod value;
 mod verify;
+mod write;
 
+pub use bc_walk::job::Setting;
 pub use create::{CreateOptions, Created, OnFailure, create, create_recorded};
 pub use diff::{DiffOptions, Diffed, diff};
 pub use error::{Error, ErrorKind};
@@ -118,16 +120,17 @@ pub use export::{Exported, Foreign, export};
 pub use import::{ImportOptions, import};
 pub use input::lines::LineInput;
 pub use input::{ManifestFile, Trust};
+pub use job::{Verification, working};
 pub use options::{
     Job, MissingMounts, Reading, RootCheck, TreeOptions, WalkObserver, Work, XattrPolicy,
 };
 pub use place::Origin;
 pub use reread::{Reread, UnknownReread};
 pub use second::{is_second, second_ending};
-pub use setting::Setting;
 pub use summary::{ComparisonSummary, Conclusion};
 pub use update::{Damaged, UpdateOptions, Updated, update, update_reported};
 pub use verify::{Verified, VerifyOptions, verify};
+pub use write::{Overwrite, WrittenManifest};
 
 /// Runs the examples of the registry's page too.
 #[cfg(doctest)]

@@ -7,13 +7,13 @@ use std::os::unix::ffi::OsStrExt;
 
 use bc_manifest::integrity::{Entry, Header};
 
+use crate::Setting;
 use crate::change::Class;
 use crate::entry_loader::LoadedEntry;
 use crate::entry_ref::{EntryRef, is_same_mtime};
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Weight;
 use crate::options::{MissingMounts, RootCheck};
-use crate::setting::Setting;
 use crate::tree::Tree;
 use crate::unmounted::{Knows, MissingMount, Replaced, why_lost};
 

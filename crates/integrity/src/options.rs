@@ -104,14 +104,15 @@ impl Default for TreeOptions {
 }
 
 impl TreeOptions {
-    /// Takes the selection of a walk with these options, with all kinds of entries, but without the
-    /// globs, which a walk keeps in another form only.
+    /// Takes the selection of a walk with these options, with all kinds of entries.
     pub fn of_walk(walk: &bc_walk::WalkOptions) -> TreeOptions {
         TreeOptions {
             hidden: walk.hidden,
             symlinks: walk.symlinks,
             file_systems: walk.file_systems,
             max_depth: walk.max_depth,
+            include: walk.include.patterns().to_vec(),
+            exclude: walk.exclude.patterns().to_vec(),
             min_size: walk.min_size,
             max_size: walk.max_size,
             ignore_files: walk.ignore_files,

@@ -22,6 +22,7 @@ use bc_manifest::integrity::{Header, Trailer};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::{EntryId, FileStats, OwnFile, Skipped};
 
+use crate::Setting;
 use crate::compare::{Comparison, Detail, Sink};
 use crate::create::hash_options;
 use crate::devices::Devices;
@@ -37,7 +38,6 @@ use crate::manifest_stream::Prefetch;
 use crate::options::{RootCheck, TreeOptions, Work};
 use crate::place::{self, Origin, is_elsewhere};
 use crate::reread::{Files, Reread, choose};
-use crate::setting::Setting;
 use crate::summary::ComparisonSummary;
 use crate::tree::Tree;
 use crate::unmounted::Unmounted;

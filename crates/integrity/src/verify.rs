@@ -9,6 +9,7 @@ use bc_hash::Totals;
 use bc_manifest::integrity::{Entry, Header, Kind, ROOT, Scope};
 use bc_walk::{EntryId, FileStats, OwnFile, Skipped};
 
+use crate::Setting;
 use crate::compare::{Comparison, Detail, Here, Sink};
 use crate::create::{hash_options, is_read};
 use crate::entry_loader::{EntryLoader, LoadedEntry};
@@ -27,7 +28,6 @@ use crate::mount_guard::MountGuard;
 use crate::options::{MissingMounts, RootCheck, TreeOptions, Work};
 use crate::passing::{Passing, Run};
 use crate::place::{is_elsewhere, why_suspicious};
-use crate::setting::Setting;
 use crate::soundness::{Soundness, reported_of_sound};
 use crate::summary::ComparisonSummary;
 use crate::tree::Tree;

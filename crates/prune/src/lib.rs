@@ -70,7 +70,6 @@
 #![forbid(unsafe_code)]
 
 mod abilities;
-mod ancestors;
 mod arrival;
 mod aside;
 mod caller;
@@ -86,6 +85,7 @@ mod existing_target;
 mod freed;
 mod handle;
 mod hardlink;
+mod job;
 mod journal;
 mod lack;
 mod leftover;
@@ -116,17 +116,18 @@ mod workers;
 #[cfg(test)]
 mod tests;
 
+pub use job::{PruneStep, Pruned};
 pub use journal::Journal;
 pub use lack::{Lack, Unable};
 pub use options::{Force, OnMetadataDiff, PruneOptions, RunMode};
 pub use plan::{Inode, Keep, KeepError, KeepRules, Pattern, Roots};
 pub use planned::{Planned, at_stake};
-pub use protect::{lies_above, lies_below, lies_in};
+pub use protect::{lies_above, lies_below};
 pub use run::prune;
 pub use skip::{HALF_WAY, ORIGINAL, Skip};
 pub use step::{Action, PruneEvent, PruneSummary, Step, StepKind, StepOutcome, TreeStep};
 pub use trees::prune_trees;
-pub use undo::{UndoEvent, UndoOutcome, UndoSummary, undo};
+pub use undo::{RestoredFile, UndoEvent, UndoJob, UndoOutcome, UndoSummary, Undone, undo};
 
 /// The examples of the registry's page run, too.
 #[cfg(doctest)]

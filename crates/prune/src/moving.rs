@@ -4,6 +4,7 @@
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
+use bc_fs::ancestors::{deepest_existing, is_lost};
 use bc_fs::dirfd;
 use bc_fs::meta;
 use bc_fs::mount::Answer;
@@ -11,7 +12,6 @@ use bc_fs::path::{sibling, split};
 use bc_walk::Identity;
 use rustix::io::Errno;
 
-use super::ancestors::{deepest_existing, is_lost, lost};
 use super::dir::Dir;
 use super::existing_target;
 use super::leftover;
@@ -115,7 +115,7 @@ impl Run<'_> {
         };
         let (mut at, missing) = deepest_existing(given)?;
         if missing > 0 && is_lost(given) {
-            return Err(lost());
+            return Err(Skip::lost());
         }
         if missing == 0 {
             let below = split(to.get(given.len()..).unwrap_or_default()).0;

@@ -17,6 +17,7 @@ use std::os::fd::OwnedFd;
 use bc_find::groups::FileGroup;
 use bc_find::views::{self, SeenView, Views};
 use bc_find::{Files, Subtrees};
+use bc_fs::ancestors::{deepest_existing, visit_ancestors};
 use bc_fs::call::FailedCall;
 use bc_fs::dirfd;
 use bc_fs::meta;
@@ -25,7 +26,6 @@ use bc_fs::path::below;
 use bc_pool::Cancel;
 use bc_walk::{Error, Identity, Symlinks};
 
-use super::ancestors::{deepest_existing, visit_ancestors};
 use super::dir;
 use super::open_file::OpenFile;
 use super::skip::Skip;
@@ -351,18 +351,6 @@ fn mounted_twice(mounts: &[MountEntry], dev: u64, path: &[u8]) -> bool {
     let is_below = |mount: &MountEntry| below(&mount.point, path).is_some();
     // None at all: a subvolume, whose number the table does not have.
     mounts.iter().any(is_below) || mounts.iter().filter(|mount| mount.dev == dev).count() != 1
-}
-
-/// Returns true if the directory `dir` is one of `trees` or lies below one, by the identity of its
-/// ancestors; views through other mounts are not considered.
-///
-/// # Errors
-/// If the system refuses a look.
-pub fn lies_in(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
-    let failed = |failed: FailedCall| Error::new(dir, failed.op, failed.errno);
-    let (existing, missing) = deepest_existing(dir).map_err(failed)?;
-    let below = || visit_ancestors(&existing, |id, _| trees.has_dir(id)).map_err(failed);
-    Ok(missing == 0 && !trees.is_empty() && below()?)
 }
 
 /// Returns true if the directory `dir`, which need not exist yet, is or would be at or below one of

@@ -20,7 +20,6 @@ use bc_walk::Identity;
 use rustix::fs::{CWD, FileType};
 use rustix::io::Errno;
 
-use super::ancestors::lost;
 use super::arrival::Arrival;
 use super::aside::{give_up, take_back};
 use super::claim::Blocked;
@@ -62,7 +61,7 @@ pub(crate) fn open_parent(
         }) => {
             create_all(dir)?;
             match dirfd::open_root(dir) {
-                Err(failed) if failed.errno == Errno::NOENT => return Err(lost()),
+                Err(failed) if failed.errno == Errno::NOENT => return Err(Skip::lost()),
                 opened => opened?,
             }
         }

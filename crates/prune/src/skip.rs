@@ -193,6 +193,14 @@ pub enum Skip {
 }
 
 impl Skip {
+    /// Failure to open a directory behind a link that leads to nothing.
+    pub(super) fn lost() -> Skip {
+        Skip::System {
+            op: "open directory",
+            errno: Errno::NOENT.raw_os_error(),
+        }
+    }
+
     /// Converts a reason about a file into the same one about the kept file.
     pub(crate) fn of_kept_file(skip: Skip) -> Skip {
         match skip {

@@ -29,7 +29,7 @@ const MAX_NESTING: usize = 32;
 /// ```
 /// use bc_walk::Globs;
 ///
-/// let globs = Globs::new(&[b"*.o".to_vec(), b"/doc/**/*.md".to_vec()])?;
+/// let globs = Globs::new(&["*.o", "/doc/**/*.md"])?;
 /// assert!(globs.matches_file(b"deep/down/main.o"));
 /// assert!(globs.matches_file(b"doc/a/b/c.md"));
 /// assert!(!globs.matches_file(b"src/doc/c.md"));
@@ -37,6 +37,7 @@ const MAX_NESTING: usize = 32;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Globs {
+    patterns: Vec<Vec<u8>>,
     names: Patterns,
     paths: Patterns,
     /// `x` of patterns `x/**`: everything in such a directory matches.
@@ -98,15 +99,21 @@ impl Globs {
     ///
     /// Names the first pattern that is empty, not UTF-8, malformed, or longer or deeper than any
     /// that people write.
-    pub fn new(patterns: &[Vec<u8>]) -> Result<Globs, GlobError> {
+    pub fn new(patterns: &[impl AsRef<[u8]>]) -> Result<Globs, GlobError> {
         let mut globs = Globs::default();
-        for pattern in patterns {
+        for pattern in patterns.iter().map(AsRef::as_ref) {
             globs.add(pattern).map_err(|message| GlobError {
-                pattern: pattern.clone(),
+                pattern: pattern.to_vec(),
                 message: message.to_owned(),
             })?;
+            globs.patterns.push(pattern.to_vec());
         }
         Ok(globs)
+    }
+
+    /// Returns the patterns as they were given.
+    pub fn patterns(&self) -> &[Vec<u8>] {
+        &self.patterns
     }
 
     fn add(&mut self, pattern: &[u8]) -> Result<(), &'static str> {

@@ -45,6 +45,7 @@ mod fd;
 mod filter;
 mod globs;
 mod ignores;
+pub mod job;
 mod join;
 mod kept;
 mod listing;

@@ -121,7 +121,7 @@ pub enum SkippedDetail {
 ///
 /// let options = WalkOptions::default()
 ///     .hidden(Hidden::Skip)
-///     .exclude(Globs::new(&[b"*.o".to_vec(), b"target".to_vec()])?);
+///     .exclude(Globs::new(&["*.o", "target"])?);
 /// # Ok::<(), bc_walk::GlobError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -191,4 +191,18 @@ bc_fs::setters! {
     repeats: Repeats,
     skipped: SkippedDetail,
     shard: Option<Shard>,
+}
+
+impl WalkOptions {
+    /// Returns true if these options may leave out a regular file.
+    pub fn leaves_out(&self) -> bool {
+        !self.include.is_empty()
+            || !self.exclude.is_empty()
+            || self.hidden == Hidden::Skip
+            || self.file_systems == FileSystems::One
+            || self.ignore_files == IgnoreFiles::Honour
+            || self.max_depth.is_some()
+            || self.min_size > 0
+            || self.max_size.is_some()
+    }
 }

@@ -88,7 +88,7 @@ impl UniquePlan {
 fn warn_of_own(session: &Session, references: &[OsString], own: &Subtrees) -> Outcome<()> {
     for reference in references {
         let name = reference.as_encoded_bytes();
-        let lies_in = bc_prune::lies_in(name, own);
+        let lies_in = own.contains(name);
         if lies_in.map_err(|error| session.fatal(&error))? {
             session.report.warning(format_args!(
                 "--reference={}: lies in what is asked about: what it has is no copy of that",

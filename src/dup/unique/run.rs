@@ -127,7 +127,8 @@ fn find(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<
         manifest_numbers: &plan.manifest_numbers,
     };
     let found = search(sides, &options, &session.cancel, &progress, &hashed);
-    let mut found = found.map_err(|why| crate::dup::offline_manifests::unanswered(session, why))?;
+    let mut found =
+        found.map_err(|why| crate::dup::offline_manifests::unanswered(session, &why))?;
     let workers = session.walk_workers();
     // Without metadata: `look_again` reads that of the files that the answer rests on.
     let names = plan.walks[0].clone().metadata(Metadata::None);
@@ -183,16 +184,7 @@ fn symlinks(args: &UniqueArgs) -> Symlinks {
 /// Looks up files that a filter keeps from the walk: they are the PATHs' own all the same, by any
 /// path that leads a reference there.
 fn survey(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<()> {
-    let walk = &args.walk;
-    let filters = walk.no_hidden
-        || walk.ignore_files
-        || walk.one_file_system
-        || walk.max_depth.is_some()
-        || walk.min_size.is_some()
-        || walk.max_size.is_some()
-        || !walk.include.is_empty()
-        || !walk.exclude.is_empty();
-    if !filters {
+    if !plan.walks[0].leaves_out() {
         return Ok(());
     }
     plan.own.keep_traces();

@@ -208,8 +208,8 @@ impl From<Error> for RestoreError {
     }
 }
 
-impl From<bc_hash::Error> for RestoreError {
-    fn from(error: bc_hash::Error) -> RestoreError {
+impl From<bc_walk::job::Error> for RestoreError {
+    fn from(error: bc_walk::job::Error) -> RestoreError {
         RestoreError::Verify(bc_integrity::Error::from(error))
     }
 }

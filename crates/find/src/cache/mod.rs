@@ -18,12 +18,12 @@ mod record;
 mod store;
 mod trust;
 
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bc_digest::{Algorithm, Digest};
 use bc_fs::clock::now_ns;
 use bc_fs::known::settled_before;
+use bc_walk::job::{Error, ErrorKind};
 use bc_walk::{EntryId, Listing, Stamp};
 use failure::CacheFailure;
 use place::{CachePlace, Found};
@@ -59,34 +59,6 @@ pub enum Location {
     Usual,
 }
 
-/// A file that is no cache of this user's, and why.
-#[derive(Debug)]
-pub struct CacheRefused {
-    path: PathBuf,
-    reason: String,
-}
-
-impl CacheRefused {
-    /// The file.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Returns the reason why the file is not a cache, without the path.
-    pub fn reason(&self) -> &str {
-        &self.reason
-    }
-}
-
-impl fmt::Display for CacheRefused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = bc_fs::Escaped(self.path.as_os_str().as_encoded_bytes());
-        write!(f, "{path}: {}", self.reason)
-    }
-}
-
-impl std::error::Error for CacheRefused {}
-
 impl Cache {
     /// Opens the cache at `path`, which need not exist. Open it before the files are listed: files
     /// changed from two seconds before on are not recorded.
@@ -94,11 +66,11 @@ impl Cache {
     /// # Errors
     /// If a file lies there that never was a cache of this user's. It is left as it is. In the
     /// [usual](Location::Usual) place the search works without a cache.
-    pub fn open(path: impl AsRef<Path>, location: Location) -> Result<Cache, CacheRefused> {
+    pub fn open(path: impl AsRef<Path>, location: Location) -> Result<Cache, Error> {
         Cache::open_at(path.as_ref(), location)
     }
 
-    fn open_at(path: &Path, location: Location) -> Result<Cache, CacheRefused> {
+    fn open_at(path: &Path, location: Location) -> Result<Cache, Error> {
         let mut cache = Cache {
             place: CachePlace::new(path, location),
             began_ns: now_ns(),
@@ -117,10 +89,9 @@ impl Cache {
             Err(failure) => cache.note(failure),
         }
         match cache.refused.take() {
-            Some(reason) if location == Location::Named => Err(CacheRefused {
-                path: path.to_owned(),
-                reason,
-            }),
+            Some(reason) if location == Location::Named => {
+                Err(Error::at(ErrorKind::Refused, path, reason))
+            }
             _ => Ok(cache),
         }
     }

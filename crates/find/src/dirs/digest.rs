@@ -62,7 +62,7 @@ impl Digests {
         options: &HashOptions,
         cancel: &Cancel,
         progress: &HashProgress,
-    ) -> Result<Vec<(EntryId, Error)>, bc_hash::Error> {
+    ) -> Result<Vec<(EntryId, Error)>, bc_walk::job::Error> {
         let mut wanted: HashMap<EntryId, u32> = HashMap::new();
         let mut numbers = HashSet::new();
         for dir in dirs.iter().flat_map(|dir| tree.below(*dir)) {

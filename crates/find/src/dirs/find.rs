@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use bc_hash::HashProgress;
 use bc_pool::Cancel;
+use bc_walk::job::Error;
 use bc_walk::{DirId, Listing};
 
 use super::check::Check;
@@ -18,8 +19,7 @@ use super::space::Space;
 use super::sums::Sums;
 use super::tree::DirTree;
 use super::{DirGroup, DirNames, Directories, DirsOptions, Obstacle, contained, repeated, similar};
-use crate::error::{Error, ErrorKind, require_metadata};
-use crate::scan::Scan;
+use crate::scan::{Scan, require_metadata};
 
 /// Finds equal, contained and similar directories.
 ///
@@ -45,7 +45,7 @@ pub fn find(
             scan.entries,
             listing.len()
         );
-        return Err(Error::new(ErrorKind::ForeignListing, text));
+        return Err(Error::usage(text));
     }
     let mut errors = Vec::new();
     let mut tree = DirTree::new(listing);

@@ -2,17 +2,16 @@
 
 use bc_digest::{Algorithm, Digest};
 use bc_hash::{HashOptions, HashProgress};
-use bc_pool::{Cancel, WorkerPanic};
-use bc_walk::{EntryId, Error, Listing};
+use bc_pool::Cancel;
+use bc_walk::{EntryId, Error, Listing, job};
 
 use super::digests::{self, Sizes, Table};
 use super::entries::Found;
 use super::named::NamedFiles;
 use super::origin::ManifestOrigin;
 use super::systems::{self, Device, Systems};
-use super::{Form, Manifest, ManifestError, Tally, strength};
+use super::{Form, Manifest, Tally, strength};
 use crate::aliases::Aliases;
-use crate::error::{Error as SearchError, ErrorKind};
 use crate::subtrees::Subtrees;
 
 /// Files that manifests are asked about.
@@ -69,64 +68,6 @@ pub struct Answers {
     pub own_entries: u64,
 }
 
-/// Reason why there are no answers.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Unanswered {
-    /// A manifest that cannot be believed.
-    Manifest(ManifestError),
-    /// A worker that panicked.
-    Panic(WorkerPanic),
-    /// A request that makes no sense.
-    Misuse(SearchError),
-}
-
-impl std::fmt::Display for Unanswered {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Unanswered::Manifest(error) => error.fmt(f),
-            Unanswered::Panic(panic) => panic.fmt(f),
-            Unanswered::Misuse(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Unanswered {}
-
-impl From<SearchError> for Unanswered {
-    fn from(error: SearchError) -> Unanswered {
-        Unanswered::Misuse(error)
-    }
-}
-
-impl From<bc_hash::Error> for Unanswered {
-    fn from(error: bc_hash::Error) -> Unanswered {
-        Unanswered::Misuse(error.into())
-    }
-}
-
-impl From<Unanswered> for SearchError {
-    fn from(why: Unanswered) -> SearchError {
-        match why {
-            Unanswered::Misuse(error) => error,
-            Unanswered::Panic(panic) => panic.into(),
-            Unanswered::Manifest(error) => SearchError::new(ErrorKind::Manifest, error.to_string()),
-        }
-    }
-}
-
-impl From<ManifestError> for Unanswered {
-    fn from(error: ManifestError) -> Unanswered {
-        Unanswered::Manifest(error)
-    }
-}
-
-impl From<WorkerPanic> for Unanswered {
-    fn from(panic: WorkerPanic) -> Unanswered {
-        Unanswered::Panic(panic)
-    }
-}
-
 /// Asks manifests which of the contents they contain. Files are read only if a manifest has one of
 /// their size, or has no sizes. Memory grows with the files in question, not with the manifests.
 ///
@@ -139,7 +80,7 @@ pub fn ask(
     manifests: &mut [Manifest],
     cancel: &Cancel,
     progress: &HashProgress,
-) -> Result<Answers, Unanswered> {
+) -> Result<Answers, job::Error> {
     let mut sizes = Sizes::of(question.listing, question.entries);
     let mut algorithms = Vec::new();
     let devices = systems::devices(question.own);
@@ -202,7 +143,7 @@ impl Manifest {
         devices: &[Device],
         sizes: &mut Sizes,
         cancel: &Cancel,
-    ) -> Result<(Tally, Systems), ManifestError> {
+    ) -> Result<(Tally, Systems), job::Error> {
         let own = question.own;
         if self.header.is_none() && (own.has_dir(self.id) || own.has_file(self.id)) {
             return Err(
@@ -255,7 +196,7 @@ impl Manifest {
         origin: &mut ManifestOrigin<'_, '_>,
         answers: &mut Answers,
         cancel: &Cancel,
-    ) -> Result<u64, ManifestError> {
+    ) -> Result<u64, job::Error> {
         // The best digest of each, which counts only once the manifest is known to be whole.
         let mut best: Vec<Option<Algorithm>> = vec![None; question.entries.len()];
         let mut details = vec![None; answers.details.len()];

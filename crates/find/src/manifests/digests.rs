@@ -111,7 +111,7 @@ pub(super) fn read(
     options: &HashOptions,
     cancel: &Cancel,
     progress: &HashProgress,
-) -> Result<HashedFiles, bc_hash::Error> {
+) -> Result<HashedFiles, bc_walk::job::Error> {
     let wanted = entries.iter().copied();
     let mut wanted: Vec<EntryId> = wanted
         .filter(|entry| listing.kind(*entry) == FileKind::File)

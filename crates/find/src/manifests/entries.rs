@@ -6,8 +6,9 @@ use bc_fs::path::split;
 use bc_manifest::integrity::{Entry, Kind, Meta, Mounted, Policy, Reader, UNSEEN_AT};
 use bc_manifest::{Item, Name, Options, Record, hashdeep};
 use bc_pool::Cancel;
+use bc_walk::job::Error;
 
-use super::{Form, Manifest, ManifestError, strength};
+use super::{Form, Manifest, strength};
 
 /// Content of one file as a manifest records it.
 pub(super) struct ReferenceCopy<'a> {
@@ -41,7 +42,7 @@ impl Manifest {
         &self,
         cancel: &Cancel,
         found: &mut dyn FnMut(Found<'_>),
-    ) -> Result<(), ManifestError> {
+    ) -> Result<(), Error> {
         self.is_unchanged()?;
         match self.form {
             Form::Integrity => self.each_entry(cancel, found)?,
@@ -51,11 +52,7 @@ impl Manifest {
         self.is_unchanged()
     }
 
-    fn each_entry(
-        &self,
-        cancel: &Cancel,
-        found: &mut dyn FnMut(Found<'_>),
-    ) -> Result<(), ManifestError> {
+    fn each_entry(&self, cancel: &Cancel, found: &mut dyn FnMut(Found<'_>)) -> Result<(), Error> {
         let refused = |error: bc_manifest::Error| self.refused(&error.to_string());
         let mut reader = Reader::new(self.lines(cancel)?, Policy::Strict).map_err(refused)?;
         let algorithm: Algorithm = match reader.header().algorithm.parse() {
@@ -97,7 +94,7 @@ impl Manifest {
         &self,
         cancel: &Cancel,
         found: &mut dyn FnMut(Found<'_>),
-    ) -> Result<(), ManifestError> {
+    ) -> Result<(), Error> {
         let refused = |error: bc_manifest::Error| self.refused(&error.to_string());
         let mut reader = hashdeep::Reader::new(self.lines(cancel)?);
         let mut any = false;
@@ -114,11 +111,7 @@ impl Manifest {
         }
     }
 
-    fn each_record(
-        &self,
-        cancel: &Cancel,
-        found: &mut dyn FnMut(Found<'_>),
-    ) -> Result<(), ManifestError> {
+    fn each_record(&self, cancel: &Cancel, found: &mut dyn FnMut(Found<'_>)) -> Result<(), Error> {
         let refused = |error: bc_manifest::Error| self.refused(&error.to_string());
         let lines = self.lines(cancel)?;
         let mut reader = bc_manifest::Reader::new(lines, Options::default()).map_err(refused)?;
@@ -143,11 +136,7 @@ impl Manifest {
     }
 
     /// A line of another tool's.
-    fn record(
-        &self,
-        record: &Record,
-        found: &mut dyn FnMut(Found<'_>),
-    ) -> Result<(), ManifestError> {
+    fn record(&self, record: &Record, found: &mut dyn FnMut(Found<'_>)) -> Result<(), Error> {
         let at = |text: &str| self.refused(&format!("line {}: {text}", record.line));
         let fleeting = !is_lasting(&record.path, 1);
         if record.error.is_some() || record.digests.is_empty() || fleeting {

@@ -18,21 +18,19 @@ mod origin;
 mod strength;
 mod systems;
 
-use std::fmt;
 use std::fs::File;
 use std::io::BufRead;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use bc_digest::Algorithm;
 use bc_manifest::integrity::{Header, Policy, Reader};
 use bc_manifest::{Item, Options, hashdeep};
 use bc_pool::Cancel;
+use bc_walk::job::{Error, ErrorKind, path_of};
 use bc_walk::{FileStat, Identity, Stamp};
 use bytes::Bytes;
 use home::Home;
 
-pub use answers::{Answer, Answers, Detail, Question, Unanswered, ask};
+pub use answers::{Answer, Answers, Detail, Question, ask};
 pub use strength::{is_weak, tag};
 
 /// The forms that a manifest can have.
@@ -91,54 +89,16 @@ pub struct Tally {
     pub unknown_origin: u64,
 }
 
-/// Reason why a manifest cannot be a reference: no question is answered then.
-#[derive(Clone, Debug)]
-pub struct ManifestError {
-    path: Vec<u8>,
-    message: String,
-    system: Option<(&'static str, i32)>,
-}
-
-impl ManifestError {
-    /// The manifest's path.
-    pub fn path(&self) -> &[u8] {
-        &self.path
-    }
-
-    /// The message without the path.
-    pub fn message(&self) -> &str {
-        &self.message
-    }
-
-    /// Returns the failed system call and its `errno`, if that is the reason.
-    pub fn system(&self) -> Option<(&'static str, i32)> {
-        self.system
-    }
-}
-
-impl fmt::Display for ManifestError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", bc_fs::escape(&self.path), self.message)
-    }
-}
-
-impl std::error::Error for ManifestError {}
-
 impl Manifest {
     /// Opens a regular file that a reference names; `None` if it does not begin like a manifest.
     ///
     /// # Errors
     /// If it cannot be opened or read; if it begins like a manifest of an unknown kind, such as one
     /// of a later schema.
-    pub fn open(path: &[u8], cancel: &Cancel) -> Result<Option<Manifest>, ManifestError> {
-        let failed = |op: &'static str, error: std::io::Error| ManifestError {
-            path: path.to_vec(),
-            message: format!("{op}: {error}"),
-            system: error.raw_os_error().map(|errno| (op, errno)),
-        };
-        let name = Path::new(std::ffi::OsStr::from_bytes(path));
-        let file = bc_fs::input::open(name, || cancel.is_cancelled());
-        let file = file.map_err(|error| failed("open", error))?;
+    pub fn open(path: &[u8], cancel: &Cancel) -> Result<Option<Manifest>, Error> {
+        let name = path_of(path);
+        let file = bc_fs::input::open(&name, || cancel.is_cancelled());
+        let file = file.map_err(|error| Error::io(&name, "open", &error))?;
         Manifest::of_file(path, file, cancel)
     }
 
@@ -147,16 +107,8 @@ impl Manifest {
     ///
     /// # Errors
     /// As of [`open`](Self::open).
-    pub fn of_file(
-        path: &[u8],
-        file: File,
-        cancel: &Cancel,
-    ) -> Result<Option<Manifest>, ManifestError> {
-        let failed = |op: &'static str, error: std::io::Error| ManifestError {
-            path: path.to_vec(),
-            message: format!("{op}: {error}"),
-            system: error.raw_os_error().map(|errno| (op, errno)),
-        };
+    pub fn of_file(path: &[u8], file: File, cancel: &Cancel) -> Result<Option<Manifest>, Error> {
+        let failed = |op, error: std::io::Error| Error::io(&path_of(path), op, &error);
         let stat = rustix::fs::fstat(&file).map_err(|errno| failed("stat", errno.into()))?;
         let stat = FileStat::from(&stat);
         let mut manifest = Manifest {
@@ -226,10 +178,7 @@ impl Manifest {
     /// # Errors
     /// If that is one of them, or lies in one, or may: by the file system's UUID or the source of
     /// the mount, else by the path.
-    pub fn compare_home<'p>(
-        &mut self,
-        roots: impl Iterator<Item = &'p [u8]>,
-    ) -> Result<(), ManifestError> {
+    pub fn compare_home<'p>(&mut self, roots: impl Iterator<Item = &'p [u8]>) -> Result<(), Error> {
         if let Some(header) = &self.header {
             let home = Home::of(header, roots);
             self.home = home.map_err(|text| self.refused(&text))?;
@@ -237,16 +186,12 @@ impl Manifest {
         Ok(())
     }
 
-    fn refused(&self, message: &str) -> ManifestError {
-        ManifestError {
-            path: self.path.clone(),
-            message: message.to_owned(),
-            system: None,
-        }
+    fn refused(&self, message: &str) -> Error {
+        Error::at(ErrorKind::Manifest, &path_of(&self.path), message)
     }
 
     /// Its lines from the first on, unpacked.
-    fn lines(&self, cancel: &Cancel) -> Result<Box<dyn BufRead + Send + '_>, ManifestError> {
+    fn lines(&self, cancel: &Cancel) -> Result<Box<dyn BufRead + Send + '_>, Error> {
         let bytes = Bytes::new(&self.file, cancel);
         let read = |error| self.refused(&format!("read: {error}"));
         let mut lines = bc_manifest::compress::decompress(bytes).map_err(read)?;
@@ -258,7 +203,7 @@ impl Manifest {
     }
 
     /// Proves that it is the file that was opened and has not been written to since.
-    fn is_unchanged(&self) -> Result<(), ManifestError> {
+    fn is_unchanged(&self) -> Result<(), Error> {
         let stat = rustix::fs::fstat(&self.file);
         let stat = stat.map_err(|errno| self.refused(&format!("stat: {errno}")))?;
         match FileStat::from(&stat).stamp == self.stamp {

@@ -25,7 +25,8 @@ use std::time::{Duration, Instant};
 use bc_digest::{Algorithm, CpuFeatures};
 use bc_pool::dispatch::Start;
 use bc_pool::{Cancel, WorkerPanic};
-use bc_walk::Listing;
+use bc_walk::job::Error;
+use bc_walk::{Listing, Metadata};
 use candidates::Candidates;
 use context::Context;
 use pass::{How, Part, PassResult};
@@ -34,7 +35,6 @@ use sample::Sample;
 use table::Both;
 
 use crate::cache::Cache;
-use crate::error::{Error, ErrorKind, require_metadata};
 use crate::subtrees::{Marks, Subtrees};
 use crate::writers;
 
@@ -184,6 +184,16 @@ pub fn scan_memory(listing: &Listing) -> u64 {
     listing.memory() + (listing.len() * STATE) as u64
 }
 
+/// Refuses a listing of files of which nothing is known: it would be searched in vain.
+pub(crate) fn require_metadata(listing: &Listing) -> Result<(), Error> {
+    match listing.is_empty() || listing.file_metadata() >= Metadata::Basic {
+        true => Ok(()),
+        false => Err(Error::usage(
+            "the listing has no metadata of its files: walk with Metadata::Basic",
+        )),
+    }
+}
+
 /// Finds the duplicates among the files of `listing`, which must have been
 /// walked with [`Metadata::Basic`](bc_walk::Metadata::Basic) or more.
 ///
@@ -205,7 +215,7 @@ pub fn scan(
     if !ALGORITHMS.contains(&options.algorithm) {
         let names = ALGORITHMS.map(Algorithm::name).join(", ");
         let text = format!("{} is none of {names}", options.algorithm);
-        return Err(Error::new(ErrorKind::Algorithm, text));
+        return Err(Error::usage(text));
     }
     let references = options.references.mark(listing);
     Ok(scan_beside(

@@ -16,6 +16,7 @@
 mod again;
 mod contents;
 mod covered;
+mod job;
 mod names;
 mod offline;
 mod presence;
@@ -29,13 +30,13 @@ use bc_walk::{EntryId, Error, Listing, Skipped};
 use contents::Contents;
 use reference_copy::ReferenceCopies;
 
-use crate::error::{self, require_metadata};
-use crate::manifests::{Manifest, Question, Unanswered, ask};
-use crate::scan::{ScanOptions, ScanProgress, ScanStats, scan_beside};
+use crate::manifests::{Manifest, Question, ask};
+use crate::scan::{ScanOptions, ScanProgress, ScanStats, require_metadata, scan_beside};
 use crate::subtrees::{Files, Marks, Subtrees};
 
 pub use contents::{Content, Presence};
 pub use covered::covered;
+pub use job::{FoundUnique, NotFile, Place, UniqueContent};
 pub use offline::{KnownContent, Offline, offline};
 pub use presence::NotFiles;
 
@@ -115,11 +116,20 @@ pub struct UniqueOptions {
     /// Options of the search. The algorithm has to have 256 bits; the fields for references, hard
     /// links and roots are ignored.
     pub scan: ScanOptions,
+    /// True to accept lists of unknown origin, in a [job](crate::Search::unique). Those of
+    /// `sha256sum`, say, do not record their tree: without this, a list that has the names of the
+    /// trees' own files counts for nothing there, as it was probably made from them.
+    pub trust_lists: bool,
+    /// True to accept trees without any file, in a job: by default they are refused, because a disk
+    /// that is not mounted looks like that.
+    pub force: bool,
 }
 
 bc_fs::setters! {
     UniqueOptions:
     scan: ScanOptions,
+    trust_lists: bool,
+    force: bool,
 }
 
 impl UniqueOptions {
@@ -130,6 +140,8 @@ impl UniqueOptions {
                 algorithm: Algorithm::Blake3,
                 ..ScanOptions::default()
             },
+            trust_lists: false,
+            force: false,
         }
     }
 }
@@ -154,13 +166,13 @@ pub fn unique(
     cancel: &Cancel,
     progress: &ScanProgress,
     hashed: &HashProgress,
-) -> Result<Unique, Unanswered> {
+) -> Result<Unique, bc_walk::job::Error> {
     require_metadata(&sides.paths)?;
     require_metadata(&sides.references)?;
     let algorithm = options.scan.algorithm;
     if algorithm.digest_len() < 32 {
         let text = format!("{algorithm} has less than 256 bits, and may take files for equal");
-        return Err(error::Error::new(error::ErrorKind::Algorithm, text).into());
+        return Err(bc_walk::job::Error::usage(text));
     }
     let Sides {
         paths: mut listing,

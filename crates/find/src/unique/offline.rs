@@ -2,10 +2,10 @@
 
 use bc_hash::{HashOptions, HashProgress};
 use bc_pool::Cancel;
-use bc_walk::{EntryId, Error, Listing};
+use bc_walk::{EntryId, Error, Listing, job};
 
 use super::contents::{Contents, Presence};
-use crate::manifests::{Answer, Detail, Manifest, Question, Unanswered, ask};
+use crate::manifests::{Answer, Detail, Manifest, Question, ask};
 use crate::scan::Scan;
 use crate::subtrees::{Files, Subtrees};
 
@@ -70,7 +70,7 @@ pub fn offline(
     hash: HashOptions,
     cancel: &Cancel,
     progress: &HashProgress,
-) -> Result<Offline, Unanswered> {
+) -> Result<Offline, job::Error> {
     let mut own = Subtrees::default();
     own.keep_traces();
     own.learn(listing, Files::All);

@@ -41,6 +41,7 @@ fn found(
         origin: Default::default(),
         shard: None,
         leave_out: Vec::new(),
+        overwrite: Default::default(),
     };
     let (bytes, _) = create(&what, &work, Vec::new(), &mut |_, _| {}).unwrap();
     let mut lines: Vec<Vec<u8>> = bytes

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use bc_find::groups::{FileGroup, FileRef};
 use bc_find::groups::{TreeCopy, TreeGroup, TreeKind};
+use bc_fs::ancestors::{deepest_existing, visit_ancestors};
 use bc_fs::meta;
 use bc_fs::path::split;
 use bc_walk::{Identity, Stamp};
@@ -11,7 +12,6 @@ use rustix::io::Errno;
 
 use super::held::open_dir;
 use super::{RemovalWay, TreePair};
-use crate::ancestors::{deepest_existing, visit_ancestors};
 use crate::distinct::differ;
 use crate::freed::Ledger;
 use crate::journal::Journal;

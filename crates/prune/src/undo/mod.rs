@@ -4,6 +4,7 @@
 
 mod finish;
 mod foresee;
+mod job;
 mod leftovers;
 mod moved;
 mod names;
@@ -13,6 +14,7 @@ mod remake;
 mod trees;
 mod volumes;
 
+pub use self::job::{RestoredFile, UndoJob, Undone};
 pub use self::outcome::{UndoEvent, UndoOutcome, UndoSummary};
 
 use std::collections::{HashMap, HashSet};

@@ -1,22 +1,20 @@
-//! `check`: files against a checksum file.
+//! Files verified against a checksum file, as a job.
 
 use std::io::BufReader;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bc_digest::Algorithm;
 use bc_fs::PathError;
 use bc_fs::input::Interruptible;
-use bc_hash::check::{Verdict, check as check_all};
-use bc_hash::lines::{Hint, Line, resolve};
-use bc_hash::{FileDigests, HashOptions, HashProgress};
 use bc_manifest::{Item, Options, Reader};
+use bc_walk::job::{Error, ErrorKind, Means, missing, path_of, unless_cancelled};
 
-use super::error::{Error, ErrorKind, of_failure, path_of};
-use super::outcome::{missing, unless_cancelled};
-use super::references::bytes;
-use super::rivals::settle;
-use super::run::{Progress, Run, runs};
+use crate::check::{Verdict, check_lines};
+use crate::lines::{Hint, Line, resolve};
+use crate::trial::Trial;
+use crate::{ExpectedDigests, FileDigests, HashOptions, HashProgress};
 
 /// Verifies files against a checksum file: the output of `sha256sum`, `md5sum`, `b3sum`, `xxhsum`
 /// and the like, with tags or without, or JSON lines and CSV of `bc hash`. Its algorithm is
@@ -28,36 +26,35 @@ use super::run::{Progress, Run, runs};
 /// # let dir = tempfile::tempdir()?;
 /// # std::fs::write(dir.path().join("abc"), "abc")?;
 /// # let sums = dir.path().join("MD5SUMS");
+/// use bc_hash::ChecksumFile;
+/// use bc_walk::job::Means;
+///
 /// std::fs::write(&sums, "900150983cd24fb0d6963f7d28e17f72  abc\n")?;
-/// let checked = bit_crafts::check(&sums).run()?;
+/// let checked = ChecksumFile::new(&sums).run(&Means::new())?;
 /// for file in checked.failed() {
 ///     println!("{}: {:?}", file.path.display(), file.verdict);
 /// }
 /// assert!(checked.is_ok());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn check<'a>(checksums: impl AsRef<Path>) -> CheckJob<'a> {
-    CheckJob {
-        file: checksums.as_ref().to_owned(),
-        base: None,
-        algorithm: None,
-        run: Run::default(),
-    }
-}
-
-/// Options of a [`check`] job.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[must_use = "nothing is done before `run`"]
-pub struct CheckJob<'a> {
+pub struct ChecksumFile {
     file: PathBuf,
     base: Option<PathBuf>,
     algorithm: Option<Algorithm>,
-    run: Run<'a>,
 }
 
-runs!(CheckJob);
+impl ChecksumFile {
+    /// Names the file.
+    pub fn new(file: impl AsRef<Path>) -> ChecksumFile {
+        ChecksumFile {
+            file: file.as_ref().to_owned(),
+            base: None,
+            algorithm: None,
+        }
+    }
 
-impl CheckJob<'_> {
     /// Sets the algorithm of lines without a tag.
     pub fn algorithm(mut self, algorithm: Algorithm) -> Self {
         self.algorithm = Some(algorithm);
@@ -70,75 +67,59 @@ impl CheckJob<'_> {
         self
     }
 
-    /// Runs the job.
+    /// Verifies the files with these means.
     ///
     /// # Errors
     /// If the checksum file cannot be read, or has not one line that is a checksum; if it was
     /// cancelled; if a worker panicked.
-    pub fn run(self) -> Result<Checked, Error> {
-        Run::begin()?;
-        let cancel = self.run.cancel.clone();
-        Run::came_to(&cancel, self.verdicts())
-    }
-
-    fn verdicts(mut self) -> Result<Checked, Error> {
-        let mut read = match self.read() {
-            Err(_) if self.run.cancel.is_cancelled() => {
-                let nothing = Checked {
-                    files: Vec::new(),
-                    errors: Vec::new(),
-                    improper_lines: 0,
-                    is_cut_short: false,
-                    cancelled: true,
-                };
-                return unless_cancelled(nothing, true);
-            }
-            read => read?,
-        };
+    pub fn run(&self, means: &Means<'_>) -> Result<Checked, Error> {
+        let cancel = means.cancelled_by();
         let (progress, total) = (HashProgress::default(), AtomicU64::new(0));
-        total.store(read.wanted.len() as u64, Relaxed);
-        let now = || Progress {
-            files: progress.files.load(Relaxed),
-            bytes: progress.bytes.load(Relaxed),
-            files_total: Some(total.load(Relaxed)),
-            bytes_total: None,
-        };
-        let mut report = self.run.report.take();
-        // Which algorithms are asked for is in the lines.
-        let mut options = HashOptions::new(vec![Algorithm::Blake3]);
-        options.workers = self.run.workers();
-        options.read = self.run.reading();
-        options.start = self.run.start();
-        let cancel = &self.run.cancel;
-        let verdicts = Run::watched(&mut report, now, || -> Result<_, Error> {
-            settle(&mut read.wanted, &read.guessed, |tries| {
-                let uncounted = HashProgress::default();
-                Ok(check_all(tries, &options, cancel, &uncounted)?.0)
-            })?;
-            Ok(check_all(&read.wanted, &options, cancel, &progress)?.0)
-        })?;
-        let cancelled = verdicts
-            .iter()
-            .any(|verdict| matches!(verdict, Verdict::NotDone));
-        let files = read.wanted.into_iter().zip(verdicts);
-        let checked = Checked {
-            files: files
-                .filter_map(|(wanted, verdict)| CheckedFile::new(&wanted, verdict))
-                .collect(),
-            errors: read.errors,
-            improper_lines: read.improper,
-            is_cut_short: read.is_cut_short,
-            cancelled,
-        };
-        unless_cancelled(checked, cancelled)
+        means.run(
+            || progress.with_total(total.load(Relaxed)),
+            || {
+                let mut read = match self.read(|| cancel.is_cancelled()) {
+                    Err(_) if cancel.is_cancelled() => Read::default(),
+                    read => read?,
+                };
+                total.store(read.wanted.len() as u64, Relaxed);
+                // Which algorithms are asked for is in the lines.
+                let options = HashOptions::new(vec![Algorithm::Blake3]).with(means);
+                let verify = |progress: &HashProgress, list: &ExpectedDigests, lines: &[u32]| {
+                    let (verdicts, _) = check_lines(list, lines, &options, cancel, progress)?;
+                    Ok::<_, Error>(verdicts)
+                };
+                let trial = Trial {
+                    threads: options.workers,
+                    cancel,
+                    verify: &|list, lines| verify(&progress, list, lines),
+                    attempt: &|list, lines| verify(&HashProgress::default(), list, lines),
+                    found: &|_, _| (),
+                };
+                let verdicts = trial.run(&mut read.wanted, &read.guessed)?;
+                let cancelled = cancel.is_cancelled()
+                    && (verdicts.is_empty() || verdicts.iter().any(is_not_done));
+                let files = verdicts.into_iter().enumerate();
+                let checked = Checked {
+                    files: files
+                        .filter(|(_, verdict)| !is_not_done(verdict))
+                        .map(|(line, verdict)| CheckedFile::new(read.wanted.path(line), verdict))
+                        .collect(),
+                    errors: read.errors,
+                    improper_lines: read.improper,
+                    is_cut_short: read.is_cut_short,
+                    cancelled,
+                };
+                unless_cancelled(checked, cancelled)
+            },
+        )
     }
 
-    fn read(&self) -> Result<Read, Error> {
+    fn read(&self, is_over: impl Fn() -> bool + Copy) -> Result<Read, Error> {
         let failed = |error: bc_manifest::Error| match error.io_error() {
             Some(error) => Error::io(&self.file, "read", error),
             None => Error::at(ErrorKind::Manifest, &self.file, error.to_string()),
         };
-        let is_over = || self.run.cancel.is_cancelled();
         let input = bc_fs::input::open(&self.file, is_over)
             .map_err(|e| Error::io(&self.file, "open", &e))?;
         let input = BufReader::with_capacity(256 << 10, Interruptible::new(input, is_over));
@@ -170,9 +151,9 @@ impl CheckJob<'_> {
 /// Contents of a checksum file.
 #[derive(Default)]
 struct Read {
-    wanted: Vec<FileDigests>,
+    wanted: ExpectedDigests,
     /// Indices of lines whose digest length alone determines the algorithm.
-    guessed: Vec<usize>,
+    guessed: Vec<u32>,
     errors: Vec<PathError>,
     improper: u64,
     is_cut_short: bool,
@@ -180,26 +161,29 @@ struct Read {
 
 impl Read {
     fn add(&mut self, line: Line, base: &Path) {
-        let mut want = |mut wanted: FileDigests| {
-            wanted.path = bytes(&base.join(path_of(&wanted.path)));
-            self.wanted.push(wanted);
+        let mut want = |wanted: FileDigests| {
+            let path = base.join(path_of(&wanted.path));
+            self.wanted
+                .push(path.as_os_str().as_bytes(), &wanted.digests);
         };
         match line {
             Line::Wanted(wanted) => want(wanted),
             Line::Guessed(wanted) => {
                 want(wanted);
-                self.guessed.push(self.wanted.len() - 1);
+                self.guessed.push(self.wanted.len() as u32 - 1);
             }
             Line::Unread(path, failure) => {
                 let path = base.join(path_of(&path));
-                self.errors.push(of_failure(path, &failure));
+                let (operation, reason) = (&*failure.op, &*failure.message);
+                let error = PathError::with_reason(path, operation, failure.errno, reason);
+                self.errors.push(error);
             }
             Line::Improper(_) => self.improper += 1,
         }
     }
 }
 
-/// Result of a [`check`] job.
+/// Result of verifying the files of a [`ChecksumFile`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Checked {
@@ -238,7 +222,7 @@ impl Checked {
     /// Returns the result if nothing is missing.
     ///
     /// # Errors
-    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the first thing that is
+    /// Of the kind [`Incomplete`](ErrorKind::Incomplete), with the first thing that is
     /// missing.
     pub fn complete(self) -> Result<Checked, Error> {
         if let Some(error) = missing(&self.errors, self.cancelled) {
@@ -264,18 +248,20 @@ pub struct CheckedFile {
 }
 
 impl CheckedFile {
-    fn new(wanted: &FileDigests, verdict: Verdict) -> Option<CheckedFile> {
-        let verdict = match verdict {
-            Verdict::Ok => FileVerdict::Ok,
-            Verdict::Mismatch => FileVerdict::Mismatch,
-            Verdict::Failed(error) => FileVerdict::Unread(PathError::from(&*error)),
-            Verdict::NotDone => return None,
-        };
-        Some(CheckedFile {
-            path: path_of(&wanted.path),
-            verdict,
-        })
+    fn new(path: &[u8], verdict: Verdict) -> CheckedFile {
+        CheckedFile {
+            path: path_of(path),
+            verdict: match verdict {
+                Verdict::Ok => FileVerdict::Ok,
+                Verdict::Failed(error) => FileVerdict::Unread(PathError::from(&*error)),
+                Verdict::Mismatch | Verdict::NotDone => FileVerdict::Mismatch,
+            },
+        }
     }
+}
+
+fn is_not_done(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::NotDone)
 }
 
 /// Result of comparing a file with its checksum.

@@ -6,7 +6,10 @@ use super::error::{Error, Partial};
 
 /// Returns the result of a job, unless that was cancelled: then it returns an error that contains
 /// the result, so that no caller takes half of it for the whole by accident.
-pub(crate) fn unless_cancelled<T: Partial>(result: T, cancelled: bool) -> Result<T, Error> {
+///
+/// # Errors
+/// If it was cancelled.
+pub fn unless_cancelled<T: Partial>(result: T, cancelled: bool) -> Result<T, Error> {
     match cancelled {
         false => Ok(result),
         true => Err(Error::cancelled_with(result)),
@@ -14,7 +17,7 @@ pub(crate) fn unless_cancelled<T: Partial>(result: T, cancelled: bool) -> Result
 }
 
 /// Returns an error that says why a result is not whole, if it is not.
-pub(crate) fn missing(errors: &[PathError], cancelled: bool) -> Option<Error> {
+pub fn missing(errors: &[PathError], cancelled: bool) -> Option<Error> {
     let first = errors.first().cloned();
     let message = match (&first, errors.len()) {
         (None, _) if cancelled => "cancelled before all was done".to_owned(),
@@ -33,6 +36,8 @@ pub(crate) fn missing(errors: &[PathError], cancelled: bool) -> Option<Error> {
 /// Gives a result with `errors` the methods that say if it is whole. A field that makes it
 /// incomplete besides them is named after it: `cancelled`, where such a result comes out of an
 /// error.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! says_what_is_missing {
     ($result:ident $(, $cancelled:ident)?) => {
         impl $result {
@@ -44,11 +49,11 @@ macro_rules! says_what_is_missing {
             /// Returns the result if nothing is missing.
             ///
             /// # Errors
-            /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the first thing that
-            /// is missing.
-            pub fn complete(self) -> Result<Self, crate::facade::error::Error> {
+            /// Of the kind [`Incomplete`](bc_walk::job::ErrorKind::Incomplete), with the first thing
+            /// that is missing.
+            pub fn complete(self) -> Result<Self, $crate::job::Error> {
                 let cancelled = [false $(, self.$cancelled)?].contains(&true);
-                match crate::facade::outcome::missing(&self.errors, cancelled) {
+                match $crate::job::missing(&self.errors, cancelled) {
                     None => Ok(self),
                     Some(error) => Err(error),
                 }
@@ -56,5 +61,3 @@ macro_rules! says_what_is_missing {
         }
     };
 }
-
-pub(crate) use says_what_is_missing;

@@ -1,7 +1,6 @@
 //! Errors of a job as a whole, and of single paths.
 
 use std::any::Any;
-use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +10,8 @@ use std::sync::Arc;
 
 use bc_fs::PathError;
 
-use super::Setting;
+use super::path_of;
+use super::setting::Setting;
 
 /// Failure of a job as a whole, or a result that is not whole. A failure of a single file is not
 /// one: it is a [`PathError`] in the result.
@@ -31,7 +31,8 @@ pub struct Error {
 }
 
 /// Partial result of a job that was cancelled; like any error it may cross threads and panics.
-pub(crate) trait Partial: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
+pub trait Partial: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
+    /// Returns the result as a value whose type is found out when it is asked for.
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -67,7 +68,8 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
+    /// Makes an error without a path.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error {
             kind,
             path: None,
@@ -80,11 +82,13 @@ impl Error {
         }
     }
 
-    pub(crate) fn usage(message: impl Into<String>) -> Error {
+    /// Makes the error of a request that makes no sense.
+    pub fn usage(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Usage, message)
     }
 
-    pub(crate) fn at(kind: ErrorKind, path: &Path, message: impl Into<String>) -> Error {
+    /// Makes an error about a path.
+    pub fn at(kind: ErrorKind, path: &Path, message: impl Into<String>) -> Error {
         Error {
             path: Some(path.to_owned()),
             ..Error::new(kind, message)
@@ -92,14 +96,15 @@ impl Error {
     }
 
     /// Returns the error of an operation on a path that the system refused.
-    pub(crate) fn io(path: &Path, operation: &str, error: &io::Error) -> Error {
+    pub fn io(path: &Path, operation: &str, error: &io::Error) -> Error {
         let message = format!("{operation}: {error}");
         Error::at(ErrorKind::Io, path, message).of_system(operation, error.raw_os_error())
     }
 
     /// Adds the operation that the system refused, and its error number if it has one. `ENOENT`
     /// makes it an error of the kind [`NotFound`](ErrorKind::NotFound).
-    pub(crate) fn of_system(mut self, operation: &str, errno: Option<i32>) -> Error {
+    #[must_use]
+    pub fn of_system(mut self, operation: &str, errno: Option<i32>) -> Error {
         self.operation = Some(operation.to_owned());
         self.errno = errno;
         if errno.map(kind_of) == Some(io::ErrorKind::NotFound) {
@@ -109,22 +114,24 @@ impl Error {
     }
 
     /// Sets the setting of the job that avoids this error, if one does.
-    pub(crate) fn unless(self, setting: Option<Setting>) -> Error {
+    #[must_use]
+    pub fn unless(self, setting: Option<Setting>) -> Error {
         Error { setting, ..self }
     }
 
     /// Replaces the kind of the error.
-    pub(crate) fn of_kind(self, kind: ErrorKind) -> Error {
+    #[must_use]
+    pub fn of_kind(self, kind: ErrorKind) -> Error {
         Error { kind, ..self }
     }
 
     /// Returns the error of a cancelled job whose partial result would be of no use.
-    pub(crate) fn cancelled() -> Error {
+    pub fn cancelled() -> Error {
         Error::new(ErrorKind::Cancelled, "cancelled before all was done")
     }
 
     /// Returns the error of a cancelled job, with its partial result.
-    pub(crate) fn cancelled_with(partial: impl Partial) -> Error {
+    pub fn cancelled_with(partial: impl Partial) -> Error {
         Error {
             partial: Some(Arc::new(partial)),
             ..Error::cancelled()
@@ -132,7 +139,7 @@ impl Error {
     }
 
     /// Returns the error of a result that lacks something; `first` is the first thing missing.
-    pub(crate) fn incomplete(message: String, first: Option<PathError>) -> Error {
+    pub fn incomplete(message: String, first: Option<PathError>) -> Error {
         Error {
             first: first.map(Box::new),
             ..Error::new(ErrorKind::Incomplete, message)
@@ -168,28 +175,8 @@ impl Error {
         self.raw_os_error().map(kind_of)
     }
 
-    /// Returns the setting with which the job proceeds in spite of this error, if there is one:
-    /// [`Setting::Force`] is the method `force` of its job, `Overwrite` is `overwrite` or
-    /// [`CopyJob::overwrite_manifest`](crate::CopyJob::overwrite_manifest), `IgnoreDigest` is
-    /// [`DiffJob::ignore`](crate::DiffJob::ignore), `Manifest` is
-    /// [`CopyJob::manifest`](crate::CopyJob::manifest), `Exclude` is
-    /// [`Filter::exclude`](crate::Filter::exclude).
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir()?;
-    /// # std::fs::create_dir(dir.path().join("card"))?;
-    /// # std::fs::write(dir.path().join("card/a"), "a")?;
-    /// # let (card, manifest) = (dir.path().join("card"), dir.path().join("manifest"));
-    /// use bit_crafts::Setting;
-    ///
-    /// bit_crafts::manifest(&card).write(&manifest)?;
-    /// std::fs::remove_file(card.join("a"))?; // or the disk is not mounted
-    /// let error = bit_crafts::verify(&card, &manifest).run().unwrap_err();
-    /// assert_eq!(error.setting(), Some(Setting::Force));
-    /// let verified = bit_crafts::verify(&card, &manifest).force().run()?;
-    /// assert!(!verified.is_same());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// Returns the setting with which the job proceeds in spite of this error, if there is one.
+    /// [`Setting`] says for each which option of which job that is.
     pub fn setting(&self) -> Option<Setting> {
         self.setting
     }
@@ -205,15 +192,16 @@ impl Error {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # std::fs::write(dir.path().join("a"), "a")?;
-    /// use bit_crafts::{Cancel, ErrorKind, Hashed};
+    /// use bc_walk::job::{ErrorKind, Means};
+    /// use bc_walk::{Listing, WalkOptions};
     ///
-    /// let cancel = Cancel::new();
+    /// let cancel = bc_pool::Cancel::new();
     /// cancel.stop();
-    /// let error = bit_crafts::hash([dir.path()]).cancel(&cancel).run().unwrap_err();
+    /// let means = Means::new().cancel(&cancel);
+    /// let error = WalkOptions::default().run([dir.path()], &means).unwrap_err();
     /// assert_eq!(error.kind(), ErrorKind::Cancelled);
-    /// let until_then: &Hashed = error.partial().unwrap();
-    /// assert!(until_then.cancelled && until_then.files.is_empty());
+    /// let until_then: &Listing = error.partial().unwrap();
+    /// assert!(until_then.is_cancelled());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn partial<T: Any>(&self) -> Option<&T> {
@@ -244,16 +232,43 @@ impl std::error::Error for Error {
     }
 }
 
-/// Returns the failure that a manifest records for a path.
-pub(crate) fn of_failure(path: PathBuf, failure: &bc_manifest::Failure) -> PathError {
-    PathError::with_reason(path, &*failure.op, failure.errno, &*failure.message)
-}
-
 fn kind_of(errno: i32) -> io::ErrorKind {
     io::Error::from_raw_os_error(errno).kind()
 }
 
-/// Returns these bytes as a path.
-pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
-    PathBuf::from(OsStr::from_bytes(bytes))
+impl From<bc_pool::WorkerPanic> for Error {
+    fn from(panic: bc_pool::WorkerPanic) -> Error {
+        Error::new(ErrorKind::Panic, panic.to_string())
+    }
+}
+
+impl From<PathError> for Error {
+    fn from(error: PathError) -> Error {
+        let message = format!("{}: {}", error.operation(), error.reason());
+        let kind = match error.raw_os_error() {
+            Some(_) => ErrorKind::Io,
+            None => ErrorKind::Refused,
+        };
+        Error::at(kind, error.path(), message).of_system(error.operation(), error.raw_os_error())
+    }
+}
+
+impl From<&crate::Error> for Error {
+    fn from(error: &crate::Error) -> Error {
+        let message = format!("{}: {}", error.op(), error.message());
+        let found = Error::at(ErrorKind::Io, &path_of(error.path()), message);
+        found.of_system(error.op(), error.errno())
+    }
+}
+
+impl From<crate::Error> for Error {
+    fn from(error: crate::Error) -> Error {
+        Error::from(&error)
+    }
+}
+
+impl From<crate::GlobError> for Error {
+    fn from(error: crate::GlobError) -> Error {
+        Error::usage(error.to_string())
+    }
 }

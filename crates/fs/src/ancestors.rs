@@ -2,13 +2,11 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use bc_fs::call::FailedCall;
-use bc_fs::dirfd;
-use bc_fs::meta;
-use bc_walk::Identity;
 use rustix::io::Errno;
 
-use super::skip::Skip;
+use crate::call::FailedCall;
+use crate::dirfd;
+use crate::meta::{self, Identity};
 
 /// Number of ancestors that no directory has which was opened by a path of a system call or two; a
 /// way up that takes more goes in circles.
@@ -20,7 +18,10 @@ const ROOT: usize = 64;
 
 /// Shows `found` the identity of an open directory and of each one above it, each open, until it
 /// says that this will do, which is then the result.
-pub(super) fn visit_ancestors(
+///
+/// # Errors
+/// If the system refuses a look, or there is no end of directories.
+pub fn visit_ancestors(
     dir: &OwnedFd,
     mut found: impl FnMut(Identity, &OwnedFd) -> bool,
 ) -> Result<bool, FailedCall> {
@@ -52,7 +53,10 @@ pub(super) fn visit_ancestors(
 
 /// Opens as much of a path as there is, and says how many names are missing behind. They will be
 /// made as plain directories, so that a `..` among them takes back the name before.
-pub(super) fn deepest_existing(path: &[u8]) -> Result<(OwnedFd, usize), FailedCall> {
+///
+/// # Errors
+/// If a directory on the way is there and cannot be opened.
+pub fn deepest_existing(path: &[u8]) -> Result<(OwnedFd, usize), FailedCall> {
     let start: &[u8] = if path.first() == Some(&b'/') {
         b"/"
     } else {
@@ -77,16 +81,8 @@ pub(super) fn deepest_existing(path: &[u8]) -> Result<(OwnedFd, usize), FailedCa
 }
 
 /// True if a link on the way to a directory leads to nothing: nothing is made behind it.
-pub(super) fn is_lost(dir: &[u8]) -> bool {
+pub fn is_lost(dir: &[u8]) -> bool {
     let ends = (1..=dir.len()).filter(|end| dir.get(*end).is_none_or(|byte| *byte == b'/'));
     let mut prefixes = ends.map(|end| &dir[..end]);
     prefixes.any(|path| rustix::fs::lstat(path).is_ok() && rustix::fs::stat(path).is_err())
-}
-
-/// Failure to open such a directory.
-pub(super) fn lost() -> Skip {
-    Skip::System {
-        op: "open directory",
-        errno: Errno::NOENT.raw_os_error(),
-    }
 }

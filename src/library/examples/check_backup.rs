@@ -7,21 +7,24 @@ use std::error::Error;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
-use bit_crafts::Progress;
+use bit_crafts::{Algorithm, CreateOptions, ManifestFile, Means, Progress, VerifyOptions, path_of};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
     let [root, manifest] = args.as_slice() else {
         return Err("usage: check_backup DIR MANIFEST".into());
     };
+    let means = Means::new().progress(bar);
     if !manifest.exists() {
-        let written = bit_crafts::manifest(root).progress(bar).write(manifest)?;
+        let record = CreateOptions::new(root, Algorithm::Blake3);
+        let written = record.write(manifest, &means)?;
         println!("{} files recorded", written.files);
         return Ok(written.complete().map(drop)?);
     }
-    let verified = bit_crafts::verify(root, manifest).progress(bar).run()?;
+    let manifest = ManifestFile::open(manifest)?;
+    let verified = VerifyOptions::new(root, &manifest).run(&means)?;
     for change in &verified.changes {
-        println!("{}: {}", change.class.name(), change.path.display());
+        println!("{}: {}", change.class, path_of(&change.path).display());
     }
     match verified.is_damaged() {
         true => Err("damaged".into()),

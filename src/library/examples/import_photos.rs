@@ -6,7 +6,10 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use bit_crafts::{Filter, ManifestPlace, Place, ReadBack};
+use bit_crafts::{
+    CopyOptions, Globs, ManifestPlace, Means, Place, ReadBack, Search, Target, UniqueOptions,
+    WalkOptions,
+};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
@@ -14,16 +17,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: import_photos CARD ARCHIVE".into());
     };
     // Case counts, and cameras write capitals.
-    let pictures = Filter::new()
-        .include("*.[jJ][pP][gG]")
-        .include("*.[rR][aA][wW]")
-        .max_depth(8);
+    let pictures = WalkOptions::default()
+        .include(Globs::new(&["*.[jJ][pP][gG]", "*.[rR][aA][wW]"])?)
+        .max_depth(Some(8));
+    let means = Means::new().progress(|now| eprint!("\r{} files compared", now.files));
     // Cancelled, or without a card, this is an error and no answer.
-    let found = bit_crafts::unique([card])
-        .archives([archive])
-        .filter(pictures)
-        .progress(|now| eprint!("\r{} files compared", now.files))
-        .run()?;
+    let found = Search::new([card])
+        .references([archive])
+        .walk(pictures)
+        .unique(&UniqueOptions::new(), &means)?;
     eprintln!();
     if let Some(own) = found.own_archives.first() {
         return Err(format!("{}: lies in {}", own.display(), card.display()).into());
@@ -68,10 +70,10 @@ fn import(picture: &Path, archive: &Path) -> Result<(), Box<dyn Error>> {
         let end = picture.extension().unwrap_or_default().to_string_lossy();
         target = archive.join(format!("{stem}-{number}.{end}"));
     }
-    let copied = bit_crafts::copy(picture, &target)
-        .exactly()
+    let copied = CopyOptions::new([picture], &target)
+        .target(Target::Exactly)
         .read_back(ReadBack::Read)
         .manifest(ManifestPlace::None)
-        .run()?;
+        .run(&Means::new())?;
     Ok(copied.complete().map(drop)?)
 }

@@ -7,14 +7,15 @@ use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 
-use bit_crafts::Algorithm;
+use bit_crafts::{Algorithm, HashOptions, Means, WalkOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args_os().skip(1).map(PathBuf::from);
     let cache = args.next().ok_or("usage: content_cache CACHE FILE...")?;
     fs::create_dir_all(&cache)?;
     // It must be impossible to make another file of the same digest, so it is a cryptographic one.
-    let hashed = bit_crafts::hash(args).algorithm(Algorithm::Blake3).run()?;
+    let options = HashOptions::new(vec![Algorithm::Blake3]);
+    let hashed = options.run(args, &WalkOptions::default(), &Means::new())?;
     for file in &hashed.files {
         let kept = cache.join(file.digest().to_string());
         let (words, how) = match fs::read_to_string(&kept) {

@@ -1,137 +1,91 @@
-//! `unique`: contents that only some trees have.
+//! The search for what is unique as a job.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use bc_find::manifests::Manifest;
-use bc_find::scan::{Equality, ScanProgress};
-use bc_find::unique::{Presence, Sides, Unique, UniqueOptions, covered, unique as search};
-use bc_find::{Files, Subtrees};
 use bc_fs::PathError;
 use bc_hash::HashProgress;
-use bc_prune::lies_in;
-use bc_walk::{Entries, FileKind, Globs, Listing, Metadata, Skipped, WalkOptions};
+use bc_walk::job::{Error, ErrorKind, Means, Setting, missing, path_of, require};
+use bc_walk::{Entries, FileKind, Globs, Listing, Metadata, Skipped, Symlinks, WalkOptions};
 
-use super::Setting;
-use super::duplicates::now;
-use super::error::{Error, ErrorKind, path_of};
-use super::filter::{Filter, filters};
-use super::outcome::missing;
-use super::references::{References, bytes, paths_of};
-use super::run::{Run, runs};
-use super::walk::{list, refuse_missing, refuse_nothing, roots};
+use super::{Presence, Sides, Unique, UniqueOptions, covered, unique};
+use crate::job::bytes;
+use crate::manifests::Manifest;
+use crate::scan::ScanProgress;
+use crate::{Files, Search, Subtrees};
 
-/// Finds the contents of these trees that are nowhere else: in none of the
-/// [`archives`](UniqueJob::archives), or without any, in no other file of the trees.
-///
-/// Empty files are not listed: they have no content that could be lost but their names.
-///
-/// It answers "may I wipe this card?", and errs on one side only: a content that is not proven to
-/// be elsewhere counts as being nowhere else, and a file of an archive that may be the tree's own
-/// proves nothing. So an archive may contain the trees. One that lies in a tree, or is one, counts
-/// for nothing, and the result is [incomplete](FoundUnique::own_archives).
-///
-/// ```
-/// # let dir = tempfile::tempdir()?;
-/// # for (name, text) in [("card/1.jpg", "old"), ("card/2.jpg", "new"), ("archive/x", "old")] {
-/// #     let path = dir.path().join(name);
-/// #     std::fs::create_dir_all(path.parent().unwrap())?;
-/// #     std::fs::write(path, text)?;
-/// # }
-/// # let (card, archive) = (dir.path().join("card"), dir.path().join("archive"));
-/// let found = bit_crafts::unique([&card]).archives([&archive]).run()?;
-/// for content in found.nowhere() {
-///     println!("only here: {}", content.paths[0].display());
-/// }
-/// assert_eq!(found.nowhere().count(), 1);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn unique<'a, P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> UniqueJob<'a> {
-    UniqueJob {
-        paths: roots(paths),
-        archives: Vec::new(),
-        equality: Equality::Digest,
-        trusts_lists: false,
-        force: false,
-        filter: Filter::default(),
-        run: Run::default(),
-    }
-}
-
-/// Options of a [`unique`] job.
-#[derive(Debug)]
-#[must_use = "nothing is done before `run`"]
-pub struct UniqueJob<'a> {
-    paths: Vec<PathBuf>,
-    archives: Vec<PathBuf>,
-    equality: Equality,
-    trusts_lists: bool,
-    force: bool,
-    filter: Filter,
-    run: Run<'a>,
-}
-
-runs!(UniqueJob);
-filters!(UniqueJob);
-
-impl UniqueJob<'_> {
-    /// Adds archives, where a content may be too: directories, or manifests of disks that are
-    /// offline.
-    pub fn archives<P: AsRef<Path>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
-        self.archives.extend(roots(paths));
-        self
-    }
-
-    /// Accepts lists of unknown origin. Those of `sha256sum`, say, do not record their tree:
-    /// without this, a list that has the names of the trees' own files counts for nothing there, as
-    /// it was probably made from them.
-    pub fn trust_lists(mut self) -> Self {
-        self.trusts_lists = true;
-        self
-    }
-
-    /// Compares files byte for byte, and not only by BLAKE3.
-    pub fn verify_bytes(mut self) -> Self {
-        self.equality = Equality::Bytes;
-        self
-    }
-
-    /// Accepts trees without any file: by default they are refused, because a disk that is not
-    /// mounted looks like that.
-    pub fn force(mut self) -> Self {
-        self.force = true;
-        self
-    }
-
-    /// Runs the job. The filter is for the trees; in archives every file counts, except hidden
-    /// files where these are left out, and files that ignore files list where these are honoured.
+impl Search {
+    /// Finds the contents of the paths that are nowhere else: in none of the
+    /// [references](Search::references), or without any, in no other file of the paths.
+    ///
+    /// Empty files are not listed: they have no content that could be lost but their names.
+    ///
+    /// It answers "may I wipe this card?", and errs on one side only: a content that is not proven
+    /// to be elsewhere counts as being nowhere else, and a file of an archive that may be the tree's
+    /// own proves nothing. So an archive may contain the trees. One that lies in a tree, or is one,
+    /// counts for nothing, and the result is [incomplete](FoundUnique::own_archives).
+    ///
+    /// The walk's options choose among the trees' files; in archives every file counts, except
+    /// hidden files where these are left out, and files that ignore files list where these are
+    /// honoured. The comparison is that of `options`; the search's own, and its cache, play no part.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # for (name, text) in [("card/1.jpg", "old"), ("card/2.jpg", "new"), ("archive/x", "old")] {
+    /// #     let path = dir.path().join(name);
+    /// #     std::fs::create_dir_all(path.parent().unwrap())?;
+    /// #     std::fs::write(path, text)?;
+    /// # }
+    /// # let (card, archive) = (dir.path().join("card"), dir.path().join("archive"));
+    /// use bc_find::Search;
+    /// use bc_find::unique::UniqueOptions;
+    /// use bc_walk::job::Means;
+    ///
+    /// let search = Search::new([&card]).references([&archive]);
+    /// let found = search.unique(&UniqueOptions::new(), &Means::new())?;
+    /// for content in found.nowhere() {
+    ///     println!("only here: {}", content.paths[0].display());
+    /// }
+    /// assert_eq!(found.nowhere().count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
-    /// If no path is given, one is not there or holds no file at all (see [`force`](UniqueJob::force)) or
-    /// a pattern is wrong; if an archive is not there or cannot be opened; if it was cancelled, as half an
-    /// answer is none; if a worker panicked.
-    pub fn run(mut self) -> Result<FoundUnique, Error> {
-        Run::begin()?;
+    /// If no path is given, one is not there or holds no file at all (see
+    /// [`force`](UniqueOptions::force)); if an archive is not there, cannot be opened or is neither
+    /// a directory nor a manifest; if it was cancelled, as half an answer is none; if a worker
+    /// panicked.
+    pub fn unique(&self, options: &UniqueOptions, means: &Means<'_>) -> Result<FoundUnique, Error> {
         let progress = ScanProgress::default();
-        let mut report = self.run.report.take();
-        let found = Run::watched(&mut report, || now(&progress), || self.search(&progress));
-        Run::came_to(&self.run.cancel, found)
+        means.run(
+            || progress.now(),
+            || self.found_unique(options, means, &progress),
+        )
     }
 
-    fn search(&self, progress: &ScanProgress) -> Result<FoundUnique, Error> {
-        refuse_nothing(&self.paths)?;
-        refuse_missing(self.paths.iter().chain(&self.archives))?;
-        let (cancel, run) = (&self.run.cancel, &self.run);
-        let [walk, of_archives] = self.walks()?;
+    fn found_unique(
+        &self,
+        options: &UniqueOptions,
+        means: &Means<'_>,
+        progress: &ScanProgress,
+    ) -> Result<FoundUnique, Error> {
+        require(self.paths.iter().chain(&self.references))?;
+        let cancel = means.cancelled_by();
+        let [walk, of_archives] = self.walks();
         let before = self.hidden(&walk);
-        let mut archives = References::open(&self.archives, &self.paths, cancel)?;
-        if self.trusts_lists {
+        let mut archives = Archives::open(self, means)?;
+        if options.trust_lists {
             archives.manifests.iter_mut().for_each(Manifest::trust);
         }
-        let own = self.own()?;
-        let own_archives = self.own_archives(&archives.directories, &own)?;
-        let paths = list(&self.paths, &walk, run)?;
-        self.refuse_nothing(&paths)?;
-        let references = list(&archives.directories, &of_archives, run)?;
+        let own = self.own(means)?;
+        let own_archives = archives.in_trees(&own)?;
+        let paths = walk.list(&self.paths, means)?;
+        if !options.force {
+            self.refuse_nothing(&paths)?;
+        }
+        let references = match archives.directories.is_empty() {
+            true => bc_walk::walk(&archives.directories, &of_archives, 1, cancel)?,
+            false => of_archives.list(&archives.directories, means)?,
+        };
         archives.opened.check()?;
         own.check()?;
         let mut errors: Vec<_> = paths.errors().iter().map(PathError::from).collect();
@@ -145,84 +99,64 @@ impl UniqueJob<'_> {
             manifests: &mut archives.manifests,
             manifest_numbers: &archives.manifest_numbers,
         };
-        let options = self.options();
-        let mut found = search(sides, &options, cancel, progress, &HashProgress::default())?;
-        let names = walk.clone().metadata(Metadata::None);
-        let again = list(&self.paths, &names, run)?;
+        let options = UniqueOptions {
+            scan: options.scan.clone().with(means),
+            ..*options
+        };
+        let mut found = unique(sides, &options, cancel, progress, &HashProgress::default())?;
+        let again = walk.clone().metadata(Metadata::None);
+        let again = again.list(&self.paths, means)?;
         // Contents that were not read would be reported as being nowhere else.
         if found.cancelled || again.is_cancelled() {
             return Err(Error::cancelled());
         }
-        found.look_again(&again, run.workers())?;
+        found.look_again(&again, means.workers().usual())?;
         errors.extend(found.errors.iter().map(PathError::from));
         let covered = points([before, self.hidden(&walk)], &mut errors);
         Ok(FoundUnique {
-            contents: contents(&found, &self.archives),
+            contents: contents(&found, &self.references),
             errors,
             not_files: not_files(&found),
             unseen: found.unseen.total() - found.unseen.repeated - found.unseen.excluded,
             skipped: found.unseen.clone(),
             not_counted: found.not_counted,
             own_archives,
-            covered: paths_of(covered),
+            covered: covered.iter().map(|point| path_of(point)).collect(),
         })
     }
 
-    /// Returns the walks of the trees and of the archives. The filter chooses among the trees'
-    /// files; a reference copy in an archive may lie at any depth and have any name and size.
-    fn walks(&self) -> Result<[WalkOptions; 2], Error> {
-        let mut walk = self.filter.to_walk(Metadata::Basic)?;
+    /// Returns the walks of the trees and of the archives. Filters choose among the trees' files; a
+    /// reference copy in an archive may lie at any depth and have any name and size.
+    fn walks(&self) -> [WalkOptions; 2] {
+        let walk = self.walk.clone().metadata(Metadata::Basic);
         let of_archives = walk
             .clone()
             .include(Globs::default())
             .max_depth(None)
             .min_size(0)
             .max_size(None);
-        walk.entries = Entries::All;
-        Ok([walk, of_archives])
-    }
-
-    fn options(&self) -> UniqueOptions {
-        let mut options = UniqueOptions::new();
-        options.scan.equality = self.equality;
-        options.scan.workers = self.run.workers();
-        options.scan.read = self.run.reading();
-        options.scan.start = self.run.start();
-        options
+        [walk.entries(Entries::All), of_archives]
     }
 
     /// Returns the places in the trees where something is mounted now.
     fn hidden(&self, walk: &WalkOptions) -> Result<Vec<Vec<u8>>, bc_walk::Error> {
-        let paths = self
-            .paths
-            .iter()
-            .map(|path| path.as_os_str().as_encoded_bytes());
+        let paths = self.paths.iter();
+        let paths = paths.map(|path| path.as_os_str().as_encoded_bytes());
         covered(paths, &walk.exclude)
     }
 
-    /// Opens the trees, to recognise their files by identity; also files that the filter leaves
+    /// Opens the trees, to recognise their files by identity; also files that the filters leave
     /// out, as those are the trees' own by whichever path an archive leads to them.
-    fn own(&self) -> Result<Subtrees, Error> {
+    fn own(&self, means: &Means<'_>) -> Result<Subtrees, Error> {
         let paths = self.paths.iter().map(|path| bytes(path));
         let opens = |path: &Vec<u8>| Subtrees::open([path.clone()]).is_ok();
         let mut own = Subtrees::open(paths.filter(opens))?;
-        if self.filter.leaves_out() || self.filter.options.symlinks != bc_walk::Symlinks::Skip {
+        let symlinks = self.walk.symlinks;
+        if self.walk.leaves_out() || symlinks != Symlinks::Skip {
             own.keep_traces();
-            let symlinks = self.filter.options.symlinks;
-            own.survey(symlinks, Files::All, self.run.walkers(), &self.run.cancel)?;
+            own.survey(symlinks, Files::All, means.workers(), means.cancelled_by())?;
         }
         Ok(own)
-    }
-
-    /// Returns the archives that lie in the trees, by any link or mount.
-    fn own_archives(&self, archives: &[PathBuf], own: &Subtrees) -> Result<Vec<PathBuf>, Error> {
-        let mut found = Vec::new();
-        for archive in archives {
-            if lies_in(&bytes(archive), own)? {
-                found.push(archive.clone());
-            }
-        }
-        Ok(found)
     }
 
     /// Refuses a path without any file: a disk that is not mounted looks like that, and the answer
@@ -230,7 +164,7 @@ impl UniqueJob<'_> {
     fn refuse_nothing(&self, paths: &Listing) -> Result<(), Error> {
         let skipped = paths.skipped();
         let is_cut = paths.is_cancelled() || skipped.total() > 0 || !paths.errors().is_empty();
-        if is_cut || self.force || self.archives.is_empty() {
+        if is_cut || self.references.is_empty() {
             return Ok(());
         }
         let mut filled = vec![false; self.paths.len()];
@@ -245,6 +179,54 @@ impl UniqueJob<'_> {
                 Err(error.unless(Some(Setting::Force)))
             }
         }
+    }
+}
+
+/// Archives by kind: directories and manifests.
+#[derive(Default)]
+struct Archives {
+    /// Directories, and the index of each among the references.
+    directories: Vec<PathBuf>,
+    directory_numbers: Vec<usize>,
+    /// Open handles of the directories.
+    opened: Subtrees,
+    /// Manifests, and the index of each among the references.
+    manifests: Vec<Manifest>,
+    manifest_numbers: Vec<usize>,
+}
+
+impl Archives {
+    /// Opens directories and manifests; anything else is an error. No manifest may be of the paths.
+    fn open(search: &Search, means: &Means<'_>) -> Result<Archives, Error> {
+        let mut found = Archives::default();
+        for (number, path) in search.references.iter().enumerate() {
+            if !path.is_file() {
+                found.directories.push(path.clone());
+                found.directory_numbers.push(number);
+                continue;
+            }
+            let Some(mut manifest) = Manifest::open(&bytes(path), means.cancelled_by())? else {
+                let text = "neither a directory nor a manifest";
+                return Err(Error::at(ErrorKind::Usage, path, text));
+            };
+            let roots = search.paths.iter();
+            manifest.compare_home(roots.map(|path| path.as_os_str().as_encoded_bytes()))?;
+            found.manifests.push(manifest);
+            found.manifest_numbers.push(number);
+        }
+        found.opened = Subtrees::open(found.directories.iter().map(|path| bytes(path)))?;
+        Ok(found)
+    }
+
+    /// Returns the archives that lie in the trees, by any link or mount.
+    fn in_trees(&self, own: &Subtrees) -> Result<Vec<PathBuf>, Error> {
+        let mut found = Vec::new();
+        for archive in &self.directories {
+            if own.contains(&bytes(archive))? {
+                found.push(archive.clone());
+            }
+        }
+        Ok(found)
     }
 }
 
@@ -353,7 +335,7 @@ impl FoundUnique {
     /// Returns the result if nothing is missing.
     ///
     /// # Errors
-    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the first thing that is
+    /// Of the kind [`Incomplete`](ErrorKind::Incomplete), with the first thing that is
     /// missing.
     pub fn complete(self) -> Result<FoundUnique, Error> {
         if let Some(error) = missing(&self.errors, false) {
@@ -402,7 +384,7 @@ pub struct UniqueContent {
 #[non_exhaustive]
 pub enum Place {
     /// Nowhere. If no other file is as long, its size alone has proven that, and it was not opened:
-    /// only reading it, by a [`copy`](crate::copy()) say, shows if it can be read at all; its dry
+    /// only reading it, by a copy say, shows if it can be read at all; its dry
     /// run opens nothing either.
     Nowhere,
     /// In a file of this archive, a directory.

@@ -1,0 +1,273 @@
+//! Searches as jobs: paths in, results out, with the means of a caller of the library.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bc_digest::Digest;
+use bc_fs::PathError;
+use bc_read::ReadOptions;
+use bc_walk::job::{Error, Means, Progress, owned, path_of, unless_cancelled};
+use bc_walk::{Listing, Metadata, Symlinks, WalkOptions};
+
+use crate::scan::{self, Scan, ScanOptions, ScanProgress, scan};
+use crate::subtrees::{Files, Subtrees};
+use crate::{Cache, Location};
+
+/// Files and directories to search.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # for (name, text) in [("a", "same"), ("b", "same"), ("c", "else")] {
+/// #     std::fs::write(dir.path().join(name), text)?;
+/// # }
+/// # let dir = dir.path();
+/// use bc_find::Search;
+/// use bc_walk::job::Means;
+///
+/// let found = Search::new([dir]).duplicates(&Means::new())?;
+/// for group in &found.groups {
+///     let spare = group.paths().skip(1); // all but one
+///     println!("{:?} could go", spare.collect::<Vec<_>>());
+/// }
+/// assert_eq!(found.groups[0].files.len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Search {
+    /// The paths.
+    pub paths: Vec<PathBuf>,
+    /// Files and directories that take part too and of which nothing is to go. Duplicates list them
+    /// first in each group, and a group of them alone is not listed. For a search of what is
+    /// [unique](Search::unique) these are the archives, where a content may be too: directories, or
+    /// manifests of disks that are offline.
+    pub references: Vec<PathBuf>,
+    /// Choice among the files.
+    pub walk: WalkOptions,
+    /// Options of the comparison.
+    pub scan: ScanOptions,
+    /// File that keeps digests for the next search of duplicates. It is made if it is not there.
+    pub cache: Option<PathBuf>,
+}
+
+bc_fs::setters! {
+    Search:
+    walk: WalkOptions,
+    scan: ScanOptions,
+}
+
+impl Search {
+    /// Searches these.
+    pub fn new<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Search {
+        Search {
+            paths: owned(paths),
+            references: Vec::new(),
+            walk: WalkOptions::default(),
+            scan: ScanOptions::default(),
+            cache: None,
+        }
+    }
+
+    /// Adds references.
+    #[must_use]
+    pub fn references<P: AsRef<Path>>(mut self, paths: impl IntoIterator<Item = P>) -> Search {
+        self.references.extend(owned(paths));
+        self
+    }
+
+    /// Keeps digests in this file for the next search.
+    #[must_use]
+    pub fn cache(mut self, file: impl Into<PathBuf>) -> Search {
+        self.cache = Some(file.into());
+        self
+    }
+
+    /// Finds files with equal content. Empty files do not count, and several names of one file
+    /// (hard links) are one file, unless the [options](Search::scan) have it otherwise.
+    ///
+    /// # Errors
+    /// If the algorithm is none that a search can use, a path is not there, a reference cannot be
+    /// opened or the cache is a file of another sort; if it was cancelled; if a worker panicked.
+    pub fn duplicates(&self, means: &Means<'_>) -> Result<Duplicates, Error> {
+        let progress = ScanProgress::default();
+        means.run(
+            || progress.now(),
+            || {
+                let open = |file: &PathBuf| Cache::open(file, Location::Named);
+                let mut cache = self.cache.as_ref().map(open).transpose()?;
+                let searched = self.search(cache.as_mut(), means, &progress)?;
+                let (listing, scan) = (&searched.listing, &searched.scan);
+                let cancelled = listing.is_cancelled() || scan.is_cancelled();
+                let found = Duplicates {
+                    groups: groups(listing, scan),
+                    errors: searched.errors,
+                    cancelled,
+                    files: scan.stats.files,
+                    wasted: scan.wasted(),
+                };
+                unless_cancelled(found, cancelled)
+            },
+        )
+    }
+
+    /// Walks and compares, as the first part of a larger job: progress is only counted, and a
+    /// search that was cancelled says so.
+    ///
+    /// # Errors
+    /// As of [`duplicates`](Search::duplicates), except after a cancellation.
+    pub fn search(
+        &self,
+        cache: Option<&mut Cache>,
+        means: &Means<'_>,
+        progress: &ScanProgress,
+    ) -> Result<Searched, Error> {
+        let mut roots = self.paths.clone();
+        let mut references = Subtrees::open(self.references.iter().map(|path| bytes(path)))?;
+        references.add_to_roots(&mut roots);
+        self.survey(&mut references, means)?;
+        let least = self.walk.min_size.max(1);
+        let walk = self.walk.clone().metadata(Metadata::Basic).min_size(least);
+        let listing = walk.list(&roots, means)?;
+        references.check()?;
+        let references = Arc::new(references);
+        let options = self.scan.clone().with(means);
+        let options = options.min_size(least).references(Arc::clone(&references));
+        let scan = scan(&listing, &options, cache, means.cancelled_by(), progress)?;
+        let errors = listing.errors().iter().chain(&scan.errors);
+        let errors = errors.chain(references.errors());
+        Ok(Searched {
+            errors: errors.map(PathError::from).collect(),
+            roots,
+            references,
+            listing,
+            scan,
+        })
+    }
+
+    /// Finds the files in `trees`: each file by itself if the walk could keep names of it away.
+    fn survey(&self, trees: &mut Subtrees, means: &Means<'_>) -> Result<(), Error> {
+        let symlinks = self.walk.symlinks;
+        let files = match self.walk.leaves_out() || symlinks == Symlinks::Follow {
+            true => Files::All,
+            false => Files::Named,
+        };
+        Ok(trees.survey(symlinks, files, means.workers(), means.cancelled_by())?)
+    }
+}
+
+/// Result of a [search](Search::search).
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Searched {
+    /// The paths, and the references that are not among them.
+    pub roots: Vec<PathBuf>,
+    /// The references, open.
+    pub references: Arc<Subtrees>,
+    /// The files that were found.
+    pub listing: Listing,
+    /// The groups of equal files.
+    pub scan: Scan,
+    /// Paths that could not be read.
+    pub errors: Vec<PathError>,
+}
+
+impl ScanOptions {
+    /// Sets workers, start and reading as these means have them.
+    #[must_use]
+    pub fn with(self, means: &Means<'_>) -> ScanOptions {
+        let workers = means.workers();
+        self.workers(workers.usual())
+            .start(means.start())
+            .read(ReadOptions::default().waiting(workers.most()))
+    }
+}
+
+impl ScanProgress {
+    /// Returns the counts of a running search.
+    pub fn now(&self) -> Progress {
+        Progress::new(
+            [self.files.load(Relaxed), self.planned.load(Relaxed)],
+            [self.bytes.load(Relaxed), self.planned_bytes.load(Relaxed)],
+        )
+    }
+}
+
+/// Returns the path's bytes.
+pub(crate) fn bytes(path: &Path) -> Vec<u8> {
+    path.as_os_str().as_bytes().to_vec()
+}
+
+fn groups(listing: &Listing, scan: &Scan) -> Vec<EqualFiles> {
+    let path = |entry| path_of(&listing.path(entry));
+    let is_reference = |name| scan.is_reference(listing, name);
+    let file = |file: scan::File<'_>| EqualFile {
+        path: path(file.names[0]),
+        other_names: file.names[1..].iter().map(|name| path(*name)).collect(),
+        is_reference: file.names.iter().any(|name| is_reference(*name)),
+        frees: file.own,
+    };
+    let group = |group: scan::Group<'_>| EqualFiles {
+        size: group.size,
+        digest: group.digest,
+        wasted: group.wasted,
+        files: group.files().map(file).collect(),
+    };
+    scan.groups().map(group).collect()
+}
+
+/// Files with equal content, in groups.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Duplicates {
+    /// Groups of equal files, those that waste most first.
+    pub groups: Vec<EqualFiles>,
+    /// Paths that could not be read.
+    pub errors: Vec<PathError>,
+    /// True if the search was cancelled before all was done: only in the result
+    /// [inside an error](Error::partial). Files that were not read to their end are in no group
+    /// then.
+    pub cancelled: bool,
+    /// Files that were searched.
+    pub files: u64,
+    /// Bytes of disk that giving up all but one file of each group would free.
+    pub wasted: u64,
+}
+
+bc_walk::says_what_is_missing!(Duplicates, cancelled);
+
+/// A group of files with equal content; at least two.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct EqualFiles {
+    /// Bytes of each.
+    pub size: u64,
+    /// Digest of the content, by the search's algorithm.
+    pub digest: Digest,
+    /// Bytes of disk that giving up all but one would free.
+    pub wasted: u64,
+    /// References first, then in order of paths.
+    pub files: Vec<EqualFile>,
+}
+
+impl EqualFiles {
+    /// Returns one path of each file.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|file| file.path.as_path())
+    }
+}
+
+/// A file of a group.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct EqualFile {
+    /// Its first name.
+    pub path: PathBuf,
+    /// Other names of the same file, as far as they were met.
+    pub other_names: Vec<PathBuf>,
+    /// True if it is, or lies in, a [reference](Search::references).
+    pub is_reference: bool,
+    /// Bytes of disk that giving up all these names would free; none for a reference's file.
+    pub frees: u64,
+}

@@ -1,0 +1,228 @@
+//! Verifying, comparing and updating as jobs: with the means of a caller of the library, and all
+//! changes in the result.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use bc_hash::HashProgress;
+use bc_read::ReadOptions;
+use bc_walk::job::{Error, ErrorKind, Means, Progress};
+
+use crate::change::Change;
+use crate::options::{Job, Reading, Work};
+use crate::summary::{ComparisonSummary, Conclusion};
+use crate::{DiffOptions, UpdateOptions, VerifyOptions, diff, update, verify};
+
+/// Differences between a tree and its record, or between two records.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Verification {
+    /// Entries that are not as recorded, in order of paths.
+    pub changes: Vec<Change>,
+    /// Counts of all classes.
+    pub summary: ComparisonSummary,
+    /// Warnings about the run as a whole.
+    pub warnings: Vec<String>,
+    /// True if an update had anything to write: a change, or files that were read again.
+    pub is_written: bool,
+}
+
+impl Verification {
+    /// Returns true if everything is as recorded, and could be read.
+    pub fn is_same(&self) -> bool {
+        self.summary.conclusion() == Conclusion::Same
+    }
+
+    /// Returns true if a file has other content although no program wrote to it.
+    pub fn is_damaged(&self) -> bool {
+        self.summary.conclusion() == Conclusion::Damaged
+    }
+
+    /// Returns true if everything could be read.
+    pub fn is_complete(&self) -> bool {
+        self.summary.unread() == 0
+    }
+
+    /// Returns the result if everything could be read.
+    ///
+    /// # Errors
+    /// Of the kind [`Incomplete`](ErrorKind::Incomplete), with the number of entries that could
+    /// not.
+    pub fn complete(self) -> Result<Verification, Error> {
+        match self.summary.unread() {
+            0 => Ok(self),
+            count => {
+                let text = format!("{count} entries could not be read");
+                Err(Error::incomplete(text, None))
+            }
+        }
+    }
+}
+
+impl VerifyOptions<'_> {
+    /// Verifies with these means; all changes are in the result.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let photos = dir.path().join("photos");
+    /// # std::fs::create_dir(&photos)?;
+    /// # std::fs::write(photos.join("a.jpg"), "picture")?;
+    /// # let file = dir.path().join("photos.jsonl");
+    /// use bc_integrity::change::Class;
+    /// use bc_integrity::{CreateOptions, ManifestFile, VerifyOptions};
+    /// use bc_walk::job::Means;
+    ///
+    /// CreateOptions::new(&photos, bc_digest::Algorithm::Blake3).write(&file, &Means::new())?;
+    /// std::fs::rename(photos.join("a.jpg"), photos.join("b.jpg"))?;
+    /// let manifest = ManifestFile::open(&file)?;
+    /// let verified = VerifyOptions::new(&photos, &manifest).run(&Means::new())?;
+    /// for change in &verified.changes {
+    ///     println!("{}: {}", change.class.name(), bc_fs::escape(&change.path));
+    /// }
+    /// assert_eq!(verified.summary.count(Class::Moved), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the root is not there, or looks like a disk that is not mounted; if the manifest cannot be
+    /// read, is cut short or altered; if it was cancelled.
+    pub fn run(&self, means: &Means<'_>) -> Result<Verification, Error> {
+        let manifest = self.manifest.clone().cancelled_by(means.cancelled_by());
+        let what = VerifyOptions {
+            manifest: &manifest,
+            ..*self
+        };
+        let mut changes = Vec::new();
+        let verified = working(means, |work| {
+            verify(&what, work, &mut |change: &Change| {
+                changes.push(change.clone());
+                Ok(())
+            })
+        })?;
+        Ok(Verification {
+            changes,
+            summary: verified.summary,
+            warnings: verified.problems,
+            is_written: false,
+        })
+    }
+}
+
+impl UpdateOptions<'_> {
+    /// Brings the manifest up to date with these means; all changes are in the result.
+    ///
+    /// A damaged file, that is, one with other content although no program wrote to it, keeps the
+    /// digest that it had: every later verification finds it again. So does a file that cannot be
+    /// read. The manifest is replaced whole, or stays as it was; nothing of the tree is changed. If
+    /// another process, a copy to the tree say, has written the manifest meanwhile, that stays, and
+    /// the update is [refused](ErrorKind::Refused): it can be run again.
+    ///
+    /// # Errors
+    /// As a verification; also if the manifest is of a part of a tree only (a shard, or what a copy
+    /// of some paths among others has made), or cannot be replaced. The manifest is as it was then.
+    pub fn run(&self, means: &Means<'_>) -> Result<Verification, Error> {
+        let mut changes = Vec::new();
+        let updated = working(means, |work| {
+            update(self, work, &mut |change: &Change| {
+                changes.push(change.clone());
+                Ok(())
+            })
+        })?;
+        Ok(Verification {
+            changes,
+            summary: updated.summary,
+            warnings: updated.problems,
+            is_written: updated.written.is_some(),
+        })
+    }
+}
+
+impl DiffOptions<'_> {
+    /// Compares the two with these means, of which it needs only the cancellation; all changes are
+    /// in the result.
+    ///
+    /// # Errors
+    /// If a manifest cannot be read, is cut short or altered; if their digests are of two
+    /// algorithms; if it was cancelled.
+    pub fn run(&self, means: &Means<'_>) -> Result<Verification, Error> {
+        let cancel = means.cancelled_by();
+        let (old, new) = (self.old.clone(), self.new.clone());
+        let (old, new) = (old.cancelled_by(cancel), new.cancelled_by(cancel));
+        let what = DiffOptions {
+            old: &old,
+            new: &new,
+            ..*self
+        };
+        let mut changes = Vec::new();
+        means.run(Progress::default, || {
+            let diffed = diff(&what, &mut |change: &Change| {
+                changes.push(change.clone());
+                Ok(())
+            })?;
+            match cancel.is_cancelled() {
+                true => Err(Error::cancelled()),
+                false => Ok(Verification {
+                    changes: std::mem::take(&mut changes),
+                    summary: diffed.summary,
+                    warnings: diffed.problems,
+                    is_written: false,
+                }),
+            }
+        })
+    }
+}
+
+/// Runs `work` with the means of a caller.
+///
+/// # Errors
+/// If `work` fails, or it was cancelled.
+pub fn working<T, E>(
+    means: &Means<'_>,
+    work: impl FnOnce(&Work<'_>) -> Result<T, E>,
+) -> Result<T, Error>
+where
+    Error: From<E>,
+{
+    let progress = HashProgress::default();
+    let [files, bytes] = [AtomicU64::new(0), AtomicU64::new(0)];
+    let now = || {
+        Progress::new(
+            [progress.files.load(Relaxed), files.load(Relaxed)],
+            [progress.bytes.load(Relaxed), bytes.load(Relaxed)],
+        )
+    };
+    let reading = |job: Job| {
+        files.store(job.files, Relaxed);
+        bytes.store(job.bytes.unwrap_or(0), Relaxed);
+        let workers = means.workers();
+        Ok(Reading::new(workers.usual())
+            .start(means.start())
+            .read(ReadOptions::default().waiting(workers.most())))
+    };
+    means.run(now, || {
+        let cancel = means.cancelled_by();
+        let with = Work::new(means.workers(), &reading, cancel, &progress);
+        Ok(work(&with.shows_bytes(means.reports()))?)
+    })
+}
+
+impl From<crate::Error> for Error {
+    fn from(error: crate::Error) -> Error {
+        let kind = match error.kind() {
+            crate::ErrorKind::Io => ErrorKind::Io,
+            crate::ErrorKind::Manifest => ErrorKind::Manifest,
+            crate::ErrorKind::Refused => ErrorKind::Refused,
+            crate::ErrorKind::Usage => ErrorKind::Usage,
+            crate::ErrorKind::Cancelled => ErrorKind::Cancelled,
+            crate::ErrorKind::Panic => ErrorKind::Panic,
+        };
+        let found = match error.path() {
+            Some(path) => Error::at(kind, &bc_walk::job::path_of(path), error.message()),
+            None => Error::new(kind, error.message()),
+        };
+        let found = found.unless(error.setting());
+        match error.operation() {
+            Some(operation) => found.of_system(operation, error.errno()),
+            None => found,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Steps taken back as a job.
+
+use std::path::{Path, PathBuf};
+
+use bc_fs::PathError;
+use bc_walk::job::{Error, Means, Progress, missing, path_of, require, unless_cancelled};
+
+use super::{UndoEvent, UndoOutcome, undo};
+use crate::options::RunMode;
+
+/// Takes back the steps that a [journal](crate::PruneOptions::journal) records: the last step first,
+/// each only if the file is still as the step left it.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is done before `run`"]
+pub struct UndoJob {
+    journal: PathBuf,
+    mode: RunMode,
+}
+
+bc_fs::setters! {
+    UndoJob:
+    mode: RunMode,
+}
+
+impl UndoJob {
+    /// Takes back the steps of this journal.
+    pub fn new(journal: impl AsRef<Path>) -> UndoJob {
+        UndoJob {
+            journal: journal.as_ref().to_owned(),
+            mode: RunMode::Execute,
+        }
+    }
+
+    /// Takes them back with these means, of which it needs only the cancellation.
+    ///
+    /// # Errors
+    /// If the journal is not there, is none, belongs to another user or may be written by others; if
+    /// it was cancelled, which leaves what is done as it is. Failures of single files are in the
+    /// result.
+    pub fn run(&self, means: &Means<'_>) -> Result<Undone, Error> {
+        means.run(Progress::default, || {
+            require([&self.journal])?;
+            let cancel = means.cancelled_by();
+            let mut undone = Undone::default();
+            let mut hear = |event: UndoEvent<'_>| undone.hear(&event);
+            let summary = undo(&self.journal, self.mode, cancel, &mut hear)?;
+            undone.restored = summary.restored;
+            undone.unneeded = summary.unneeded;
+            undone.damaged_lines = summary.damaged;
+            undone.dry_run = self.mode == RunMode::DryRun;
+            undone.cancelled = cancel.is_cancelled();
+            let cancelled = undone.cancelled;
+            unless_cancelled(undone, cancelled)
+        })
+    }
+}
+
+/// Result of an [undo](UndoJob).
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Undone {
+    /// Names that are files of their own again, or would be, as absolute paths.
+    pub files: Vec<RestoredFile>,
+    /// Number of names restored.
+    pub restored: u64,
+    /// Steps that needed nothing: the name is a file of its own.
+    pub unneeded: u64,
+    /// Failures to take back a step.
+    pub errors: Vec<PathError>,
+    /// Line numbers of the journal that are damaged: their steps are not taken back.
+    pub damaged_lines: Vec<u64>,
+    /// True if nothing was changed, only listed.
+    pub dry_run: bool,
+    /// True if the job was cancelled before all was done: only in the result
+    /// [inside an error](Error::partial).
+    pub cancelled: bool,
+}
+
+impl Undone {
+    fn hear(&mut self, event: &UndoEvent<'_>) {
+        let lost = match event.outcome {
+            UndoOutcome::Restored { lost } | UndoOutcome::Would { lost } => lost.clone(),
+            UndoOutcome::Unneeded => return,
+            UndoOutcome::Failed(skip) => {
+                self.errors.push(skip.failure(event.path, event.action));
+                return;
+            }
+        };
+        self.files.push(RestoredFile {
+            path: path_of(event.path),
+            lost,
+        });
+    }
+
+    /// Returns true if every step was taken back, or would be.
+    pub fn is_complete(&self) -> bool {
+        self.errors.is_empty() && self.damaged_lines.is_empty() && !self.cancelled
+    }
+
+    /// Returns the result if every step was taken back, or would be.
+    ///
+    /// # Errors
+    /// Of the kind [`Incomplete`](bc_walk::job::ErrorKind::Incomplete), with the first step that was not.
+    pub fn complete(self) -> Result<Undone, Error> {
+        if let Some(error) = missing(&self.errors, self.cancelled) {
+            return Err(error);
+        }
+        match self.damaged_lines.first() {
+            None => Ok(self),
+            Some(line) => {
+                let text = format!("line {line} of the journal is damaged");
+                Err(Error::incomplete(text, None))
+            }
+        }
+    }
+}
+
+/// A name that is a file of its own again, or would be.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct RestoredFile {
+    /// The name, absolute.
+    pub path: PathBuf,
+    /// Metadata that could not be restored, each with the reason: an owner, an attribute.
+    pub lost: Vec<String>,
+}

@@ -1,0 +1,123 @@
+//! Jobs as callers of the library run them: their means, their errors, and results that say if
+//! anything is missing.
+
+mod error;
+mod means;
+mod outcome;
+mod setting;
+
+pub use error::{Error, ErrorKind, Partial};
+pub use means::{Means, Progress};
+pub use outcome::{missing, unless_cancelled};
+pub use setting::Setting;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::{Listing, WalkOptions, walk_with};
+
+impl WalkOptions {
+    /// Lists the files at and below these paths, in bytewise order of their paths, with these means.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # for name in ["a.rs", "b.o"] { std::fs::write(dir.path().join(name), name)?; }
+    /// # let dir = dir.path();
+    /// use bc_walk::job::Means;
+    /// use bc_walk::{Globs, WalkOptions};
+    ///
+    /// let options = WalkOptions::default().exclude(Globs::new(&["*.o"])?);
+    /// let listing = options.run([dir], &Means::new())?;
+    /// assert_eq!(listing.paths().collect::<Vec<_>>(), [dir.join("a.rs")]);
+    /// assert!(listing.errors().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no path, one is not there, or no file can have the sizes that are asked for; if
+    /// it was cancelled; if a worker panicked. Of a single file never: see [`Listing::errors`].
+    pub fn run<P: AsRef<Path>>(
+        &self,
+        paths: impl IntoIterator<Item = P>,
+        means: &Means<'_>,
+    ) -> Result<Listing, Error> {
+        let paths = owned(paths);
+        let found = AtomicU64::new(0);
+        let now = || Progress {
+            files: found.load(Relaxed),
+            ..Progress::default()
+        };
+        means.run(now, || {
+            let listing = self.list(&paths, means)?;
+            found.store(listing.len() as u64, Relaxed);
+            let cancelled = listing.is_cancelled();
+            unless_cancelled(listing, cancelled)
+        })
+    }
+
+    /// Lists as [`run`](WalkOptions::run) does, as the first part of a larger job: progress is not
+    /// reported, and a listing that was cancelled [says so](Listing::is_cancelled).
+    ///
+    /// # Errors
+    /// As of `run`, except after a cancellation.
+    pub fn list(&self, paths: &[PathBuf], means: &Means<'_>) -> Result<Listing, Error> {
+        self.check()?;
+        if paths.is_empty() {
+            // An empty answer would look like a result.
+            return Err(Error::usage("no path to look through"));
+        }
+        require(paths)?;
+        Ok(walk_with(
+            paths,
+            self,
+            || means.workers(),
+            means.cancelled_by(),
+        )?)
+    }
+
+    /// Checks that a file can have the sizes that are asked for.
+    ///
+    /// # Errors
+    /// Of the kind [`Usage`](ErrorKind::Usage), if none can.
+    pub fn check(&self) -> Result<(), Error> {
+        match self.max_size {
+            Some(most) if most < self.min_size => Err(Error::usage(format!(
+                "files of at least {} and at most {most} bytes: none can be both",
+                self.min_size
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Listing {
+    /// Returns the paths of all entries, in their order. They are stored compactly: each is put
+    /// together when it is asked for.
+    pub fn paths(&self) -> impl ExactSizeIterator<Item = PathBuf> + '_ {
+        self.ids().map(|entry| path_of(&self.path(entry)))
+    }
+}
+
+/// Collects the paths that the caller named.
+pub fn owned<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Vec<PathBuf> {
+    let paths = paths.into_iter();
+    paths.map(|path| path.as_ref().to_owned()).collect()
+}
+
+/// Refuses paths that do not exist: an empty answer would look like a result.
+///
+/// # Errors
+/// For the first path that is not there.
+pub fn require<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<(), Error> {
+    for path in paths {
+        std::fs::metadata(path).map_err(|error| Error::io(path, "stat", &error))?;
+    }
+    Ok(())
+}
+
+/// Returns these bytes as a path.
+pub fn path_of(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
