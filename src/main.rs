@@ -42,6 +42,7 @@ mod run;
 mod signals;
 mod style;
 mod tables;
+mod totals;
 mod usage;
 
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
 //! The only place that prints: failures and notes to stderr, short texts to
-//! stdout. Every per-file failure passes through [`Report::failure`], which
+//! stdout. Every per-file failure passes through [`Report::problem`], which
 //! counts it, so that it always shows in the exit code.
 
 use std::ffi::OsString;
@@ -39,13 +39,8 @@ impl Report {
         }
     }
 
-    /// Reports a file that could not be done: `bc hash: PATH: open: Permission denied (os error
-    /// 13)`.
-    pub fn failure(&self, error: &bc_walk::Error) {
-        self.problem(error);
-    }
-
-    /// Reports a failure of any type.
+    /// Reports a failure, as of a file that could not be done: `bc hash: PATH: open: Permission
+    /// denied (os error 13)`.
     pub fn problem(&self, what: impl Into<Diagnostic>) {
         self.failures.fetch_add(1, Ordering::Relaxed);
         self.emit("error", &what.into());

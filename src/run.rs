@@ -331,7 +331,7 @@ impl Session {
             let _ = self.named_bytes.set(bytes);
         }
         for error in listing.errors() {
-            self.report.failure(error);
+            self.report.problem(error);
         }
         let nouns = match options.entries {
             Entries::Files => "files",

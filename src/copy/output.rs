@@ -9,9 +9,10 @@ use bc_fs::Escaped;
 
 use crate::exit::Exit;
 use crate::output::{Lines, Output};
-use crate::progress::{nonzero, size, thousands};
+use crate::progress::{nonzero, thousands};
 use crate::run::Session;
 use crate::style::Meaning;
+use crate::totals::{not_given, takes_no_more, written};
 
 /// Reports an event, from any thread; with `lines` there is one for each path.
 pub fn report(event: Event<'_>, session: &Session, lines: Option<&Lines>) {
@@ -28,7 +29,7 @@ pub fn report(event: Event<'_>, session: &Session, lines: Option<&Lines>) {
             line(Meaning::Plain, "=", path, Some(why.text()));
             report.detail(|| format!("{}: left: {}", Escaped(path), why.text()));
         }
-        Event::Failed(error) => report.failure(error),
+        Event::Failed(error) => report.problem(error),
         Event::Incomplete(error) => report.warning(error),
         Event::Note(text) => report.summary(text),
         Event::Warning(text) => report.warning(text),
@@ -75,8 +76,7 @@ pub fn conclude(
         report.summary(named("the same command goes on from here".to_owned()));
     }
     if let Some(why) = &copied.stopped {
-        let missing = size(copied.bytes_left);
-        let text = format!("the destination takes no more: {why}; {missing} are missing");
+        let text = takes_no_more("the destination", why, copied.bytes_left);
         return session.fatal(named(text));
     }
     match copied.failed {
@@ -94,19 +94,11 @@ fn counts(copied: &Copied, dry_run: bool) -> String {
         (copied.left, "not begun"),
     ]));
     let mut text = format!("{} of {}", parts.join(", "), thousands(copied.walked));
-    if dry_run {
-        text = format!("dry run: nothing is written: {text}");
-    } else {
-        text += &format!("; {} written", size(copied.bytes));
-    }
+    text = written(text, Some(copied.bytes), dry_run);
     if copied.before > 0 {
         text += &format!("; {} of them by an earlier run", thousands(copied.before));
     }
-    if copied.incomplete > 0 {
-        let count = thousands(copied.incomplete);
-        text += &format!("; {count} properties could not be given");
-    }
-    text
+    text + &not_given(copied.incomplete)
 }
 
 /// Sets the figures of the run: the totals of all destinations together.

@@ -33,7 +33,7 @@ pub fn search(session: &Session, scan: &Scan, cache: &[String]) {
         report.warning(message);
     }
     for error in &scan.errors {
-        report.failure(error);
+        report.problem(error);
     }
     let stats = &scan.stats;
     report.note(format_args!(

@@ -160,7 +160,7 @@ fn found_or_saved(session: &Session, args: &PruneArgs) -> Outcome<(Vec<FileGroup
     // No search says which of the report's files have another name there.
     references::survey(session, &mut references, Files::All, &args.walk)?;
     for error in references.errors() {
-        session.report.failure(error);
+        session.report.problem(error);
     }
     references::check_destination(session, &args.action, &references)?;
     Ok((saved.groups, Arc::new(references)))

@@ -123,7 +123,7 @@ fn ask(
     let offline = offline(listing, scan, &mut manifests, hash, cancel, &progress);
     let offline = offline.map_err(|why| offline_manifests::unanswered(session, &why))?;
     for error in &offline.errors {
-        session.report.failure(error);
+        session.report.problem(error);
     }
     if let Some(text) = offline_manifests::rests_on(&offline) {
         session.report.always(text);

@@ -161,7 +161,7 @@ fn hash(
 
 fn report(hashes: &Hashes, session: &mut Session) {
     for (_, error) in hashes.errors() {
-        session.report.failure(error);
+        session.report.problem(error);
     }
     let totals = hashes.totals();
     let (read, reader) = (&totals.read, totals.read.backend.name());

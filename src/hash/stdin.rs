@@ -59,7 +59,7 @@ pub fn hash(
             Err(error) => {
                 let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
                 let error = bc_walk::Error::new(b"-".to_vec(), "read", errno);
-                session.report.failure(&error);
+                session.report.problem(&error);
                 failed = Some(error);
                 break;
             }

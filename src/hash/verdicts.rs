@@ -48,7 +48,7 @@ impl Counts {
             }
             Verdict::Failed(error) => {
                 self.unreadable += 1;
-                session.report.failure(error);
+                session.report.problem(&**error);
                 Some("FAILED open or read")
             }
             Verdict::NotDone => None,

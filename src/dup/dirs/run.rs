@@ -133,7 +133,7 @@ pub fn look(session: &Session, found: &Found, options: &DirsOptions) -> Outcome<
         .map_err(|panic| session.defect(&panic))?;
     drop(display);
     for error in &answer.errors {
-        session.report.failure(error);
+        session.report.problem(error);
     }
     Ok(answer)
 }

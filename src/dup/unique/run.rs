@@ -140,7 +140,7 @@ fn find(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<
     }
     display.stop();
     for error in &found.errors {
-        session.report.failure(error);
+        session.report.problem(error);
     }
     Ok(found)
 }

@@ -12,9 +12,10 @@ use serde_json::{Map, Value, json};
 use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::output::{Lines, Output};
-use crate::progress::{nonzero, size, thousands};
+use crate::progress::{nonzero, thousands};
 use crate::run::{Outcome, Session};
 use crate::style::Meaning;
+use crate::totals::{not_given, takes_no_more, written};
 
 /// Format of the paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -96,7 +97,7 @@ impl<'a> Reporter<'a> {
                 self.object(&object);
             }
             (RestoreEvent::Failed { path, loss, error }, format) => {
-                report.failure(error);
+                report.problem(error);
                 if format == Format::Json {
                     let mut object = of_path("failed", path, loss);
                     let error = Diagnostic::from(error).fields("integrity");
@@ -208,28 +209,20 @@ pub fn conclude(session: &mut Session, restored: &Restored, dry_run: bool) -> Ex
         (restored.failed, "failed"),
         (restored.left, "not begun"),
     ]);
-    let mut text = match parts.is_empty() {
+    let text = match parts.is_empty() {
         true => "nothing to restore".to_owned(),
         false => parts.join(", "),
     };
-    if dry_run {
-        text = format!("dry run: nothing is written: {text}");
-    } else if restored.bytes > 0 {
-        text += &format!("; {} written", size(restored.bytes));
-    }
+    let bytes = Some(restored.bytes).filter(|bytes| *bytes > 0);
+    let mut text = written(text, bytes, dry_run);
     if restored.others > 0 {
         let count = thousands(restored.others);
         text += &format!("; other differences, left as they are: {count}");
     }
-    if restored.incomplete > 0 {
-        let count = thousands(restored.incomplete);
-        text += &format!("; {count} properties could not be given");
-    }
+    text += &not_given(restored.incomplete);
     session.report.summary(text);
     if let Some(why) = &restored.stopped {
-        let missing = size(restored.bytes_left);
-        let text = format!("the tree takes no more: {why}; {missing} are missing");
-        return session.fatal(Diagnostic::from(text));
+        return session.fatal(takes_no_more("the tree", why, restored.bytes_left));
     }
     match restored.missing {
         0 => session.report.exit(),
