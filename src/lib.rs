@@ -99,7 +99,6 @@
 #![forbid(unsafe_code)]
 
 #[cfg(any(doc, doctest))]
-#[path = "library/recipes.rs"]
 pub mod recipes;
 
 #[doc(inline)]

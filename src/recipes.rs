@@ -5,18 +5,18 @@
 //!
 //! Copies the photos of a card that are nowhere in the archive, under any name; reads each copy
 //! again and compares it.
-#![doc = concat!("```no_run\n", include_str!("examples/import_photos.rs"), "\n```")]
+#![doc = concat!("```no_run\n", include_str!("library/examples/import_photos.rs"), "\n```")]
 //!
 //! # A backup that is verified
 //!
 //! Records a tree the first time, and lists the changed and the damaged files the next times, with
 //! a progress bar.
-#![doc = concat!("```no_run\n", include_str!("examples/check_backup.rs"), "\n```")]
+#![doc = concat!("```no_run\n", include_str!("library/examples/check_backup.rs"), "\n```")]
 //!
 //! # A cache keyed by content
 //!
 //! A result computed from one file is reused for every other file with the same content.
-#![doc = concat!("```no_run\n", include_str!("examples/content_cache.rs"), "\n```")]
+#![doc = concat!("```no_run\n", include_str!("library/examples/content_cache.rs"), "\n```")]
 //!
 //! # Groups of equal files
-#![doc = concat!("```no_run\n", include_str!("examples/equal_files.rs"), "\n```")]
+#![doc = concat!("```no_run\n", include_str!("library/examples/equal_files.rs"), "\n```")]
