@@ -330,7 +330,8 @@ fn moved_once(views: &[View]) {
 
 #[test]
 fn what_was_moved_is_known_in_a_view() {
-    moved_once(&[BINDFS, LOSSY, UPPER]);
+    // A view that shows other times is not known: what was moved goes further down once more.
+    moved_once(&[BINDFS, UPPER]);
 }
 
 #[test]
@@ -356,6 +357,6 @@ fn what_may_be_a_references_is_left_alone() {
     };
     assert_eq!(codes, [1, 1], "{said}");
     let reason = "whether a reference has it, or the destination, is not known";
-    assert_eq!(said.matches(reason).count(), 2, "{said}");
+    assert_eq!(said.matches(reason).count(), 4, "{said}");
     assert_eq!((state(&t.join("ref")), times()), (before, at), "{said}");
 }

@@ -264,6 +264,23 @@ impl Views {
         answers.max().unwrap_or(SeenView::No)
     }
 
+    /// Checks if the directory is one of the trees' that has entries.
+    pub fn dir_with_entries(
+        &mut self,
+        trees: &Subtrees,
+        dir: &OwnedFd,
+        cancel: &Cancel,
+    ) -> Result<SeenView, ViewError> {
+        let id = meta::stat(dir)?.id;
+        if !self.involve(trees, dir, id.dev) {
+            return Ok(SeenView::No);
+        }
+        let mut near = self.near(trees, dir, id, cancel)?;
+        near.retain(|other| !first_names(other).is_empty());
+        let seen = near.iter().map(|other| compare(dir, other)).max();
+        Ok(seen.unwrap_or(SeenView::No))
+    }
+
     /// The directories of the trees that `dir` could be, open.
     fn near(
         &mut self,

@@ -198,8 +198,9 @@ impl<'a> WatchedPlaces<'a> {
         Ok(place)
     }
 
-    /// Returns true if a directory is the destination or one in it, under another number, or may be:
-    /// nothing is moved from there.
+    /// Returns true if a directory is known to be the destination or one in it, under another number.
+    /// One that only may be, by names that both have, is not: an earlier run made directories of the
+    /// same names there.
     fn shows_destination(&mut self, id: Identity, at: &OwnedFd) -> bool {
         let Some(dir) = self.destination else {
             return false;
@@ -220,9 +221,11 @@ impl<'a> WatchedPlaces<'a> {
         let Some((trees, views)) = &mut self.target else {
             return false;
         };
-        let found = views.dir(trees, at, self.cancel).unwrap_or(SeenView::No);
-        self.shown.insert(id, found != SeenView::No);
-        found != SeenView::No
+        // Nothing was moved into an empty one.
+        let found = views.dir_with_entries(trees, at, self.cancel);
+        let found = found.unwrap_or(SeenView::No) == SeenView::Yes;
+        self.shown.insert(id, found);
+        found
     }
 
     /// Proves, before anything is made there, that the destination is not a reference's.
