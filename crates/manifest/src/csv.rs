@@ -4,6 +4,9 @@
 //! takes a bare newline. `error` is `op: message`. A path that is not UTF-8 is lossy in
 //! `path` and complete in `path_b64` as base64, which is empty for all others.
 
+use std::fmt::Display;
+use std::io::Write;
+
 use bc_digest::{Digest, push_hex};
 
 use crate::algorithm::{Name, digest_len, intern};
@@ -58,28 +61,27 @@ pub fn write_error(
     push_twin(out, path);
 }
 
-/// Appends the fields `path` and `path_b64` side by side, with the comma between them.
-pub fn write_path(out: &mut Vec<u8>, path: &[u8]) {
+/// Appends a record of another kind: fields that need no quotes, then `path` and `path_b64`.
+pub fn write_record(out: &mut Vec<u8>, fields: &[&dyn Display], path: &[u8]) {
+    for field in fields {
+        // Writing to a Vec cannot fail.
+        let _ = write!(out, "{field},");
+    }
     push_path(out, path);
-    out.push(b',');
-    push_encoded(out, path);
+    push_twin(out, path);
 }
 
 fn push_path(out: &mut Vec<u8>, path: &[u8]) {
     push_field(out, String::from_utf8_lossy(path).as_bytes());
 }
 
+/// Appends the last field, the bytes in base64 where they are not UTF-8, and ends the record.
 fn push_twin(out: &mut Vec<u8>, path: &[u8]) {
     out.push(b',');
-    push_encoded(out, path);
-    out.extend_from_slice(b"\r\n");
-}
-
-/// Appends the bytes in base64 where they are not UTF-8.
-fn push_encoded(out: &mut Vec<u8>, path: &[u8]) {
     if std::str::from_utf8(path).is_err() {
         base64::encode(out, path);
     }
+    out.extend_from_slice(b"\r\n");
 }
 
 fn push_field(out: &mut Vec<u8>, field: &[u8]) {
@@ -279,6 +281,15 @@ mod tests {
         assert_eq!(fields("").unwrap(), [""]);
         assert!(split(b",,,", 3).is_err());
         assert!(fields("a\"b").is_err() && fields("\"a\"b").is_err() && fields("\"a").is_err());
+    }
+
+    #[test]
+    fn records_end_with_the_path_and_its_bytes() {
+        let mut out = Vec::new();
+        write_record(&mut out, &[&1, &"ab"], b"x,\"y\"");
+        write_record(&mut out, &[], b"\xff");
+        let text = "1,ab,\"x,\"\"y\"\"\",\r\n\u{fffd},/w==\r\n";
+        assert_eq!(String::from_utf8_lossy(&out), text);
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! The answer of `bc dup unique` in its formats.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use bc_find::manifests::{Manifest, is_weak, tag};
 use bc_find::unique::{Content, Presence, Unique};
+use bc_manifest::csv::write_record;
 use bc_manifest::json::{JsonPath, write_array, write_head};
 use bc_walk::EntryId;
 use serde_json::{Map, Value, json};
@@ -69,9 +71,9 @@ fn csv(found: &Unique, output: &mut Output) -> io::Result<()> {
     for (number, content) in found.nowhere().enumerate() {
         for name in content.names {
             let path = found.listing.path(*name);
-            let mut record = format!("{},{},", number + 1, content.size).into_bytes();
-            bc_manifest::csv::write_path(&mut record, &output.shown(&path));
-            record.extend_from_slice(b"\r\n");
+            let mut record = Vec::new();
+            let fields: [&dyn Display; 2] = [&(number + 1), &content.size];
+            write_record(&mut record, &fields, &output.shown(&path));
             output.write_all(&record)?;
         }
     }

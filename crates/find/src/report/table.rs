@@ -1,6 +1,9 @@
 //! CSV: a record per file, RFC 4180.
 
+use std::fmt::Display;
 use std::io::{self, Write};
+
+use bc_manifest::csv::write_record;
 
 use super::{Names, ScanReport};
 
@@ -11,18 +14,10 @@ pub(super) fn csv(report: &ScanReport<'_>, names: Names, out: &mut dyn Write) ->
     let mut record = Vec::new();
     for (number, group) in report.scan.groups().enumerate() {
         for id in report.names(group) {
-            let path = report.path(id, names);
             record.clear();
             let reference = u8::from(report.is_reference(id));
-            write!(
-                record,
-                "{},{},{},{reference},",
-                number + 1,
-                group.size,
-                group.digest
-            )?;
-            bc_manifest::csv::write_path(&mut record, &path);
-            record.extend_from_slice(b"\r\n");
+            let fields: [&dyn Display; 4] = [&(number + 1), &group.size, &group.digest, &reference];
+            write_record(&mut record, &fields, &report.path(id, names));
             out.write_all(&record)?;
         }
     }
