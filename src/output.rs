@@ -255,12 +255,12 @@ fn escaped(path: &[u8]) -> Cow<'_, [u8]> {
 
 /// Lines of results as they come, from any thread. The first failure of writing ends them, and is
 /// returned at the end: a reader that left must not stop work that was asked for.
-pub struct Lines(Mutex<(Output, io::Result<()>)>);
+pub struct OutputLines(Mutex<(Output, io::Result<()>)>);
 
-impl Lines {
+impl OutputLines {
     /// Returns the lines of an output.
-    pub fn new(output: Output) -> Lines {
-        Lines(Mutex::new((output, Ok(()))))
+    pub fn new(output: Output) -> OutputLines {
+        OutputLines(Mutex::new((output, Ok(()))))
     }
 
     /// Writes a line, whole, unless an earlier one failed.
@@ -357,13 +357,13 @@ mod tests {
 
     #[test]
     fn lines_end_with_the_first_failure() {
-        let lines = Lines::new(Output::nowhere());
+        let lines = OutputLines::new(Output::nowhere());
         lines.write(|to| to.write_all(b"one\n"));
         lines.write(|_| Err(io::Error::other("full")));
         lines.write(|_| panic!("after a failure"));
         let failed = lines.finish().unwrap_err();
         assert!(failed.text().ends_with("write: full"), "{failed}");
-        let left = Lines::new(Output::nowhere());
+        let left = OutputLines::new(Output::nowhere());
         left.write(|_| Err(io::ErrorKind::BrokenPipe.into()));
         assert!(left.finish().is_ok());
     }

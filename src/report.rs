@@ -29,7 +29,7 @@ pub struct Report {
 impl Report {
     /// Returns the report of the applet called `applet` ("hash", "dup" ...).
     pub fn new(applet: &'static str, common: &Common) -> Report {
-        Style::new(common.log_format, common.color).set();
+        DiagnosticStyle::new(common.log_format, common.color).set();
         Report {
             applet,
             quiet: common.quiet,
@@ -147,7 +147,7 @@ fn line(format: LogFormat, color: bool, who: &str, level: &str, what: &Diagnosti
 
 /// Style of all diagnostics.
 #[derive(Clone, Copy)]
-pub struct Style {
+pub struct DiagnosticStyle {
     /// Format of a diagnostic.
     pub format: LogFormat,
     /// True if stderr is coloured.
@@ -156,9 +156,9 @@ pub struct Style {
     color: Choice,
 }
 
-impl Style {
-    fn new(format: LogFormat, color: Choice) -> Style {
-        Style {
+impl DiagnosticStyle {
+    fn new(format: LogFormat, color: Choice) -> DiagnosticStyle {
+        DiagnosticStyle {
             format,
             is_colored: colored(color, std::io::stderr().is_terminal()),
             color,
@@ -173,12 +173,12 @@ impl Style {
 }
 
 /// The style, once arguments have been looked at.
-static STYLE: Mutex<Option<Style>> = Mutex::new(None);
+static STYLE: Mutex<Option<DiagnosticStyle>> = Mutex::new(None);
 
 /// Returns the style of diagnostics.
-pub fn style() -> Style {
+pub fn style() -> DiagnosticStyle {
     let style = STYLE.lock().ok().and_then(|style| *style);
-    style.unwrap_or_else(|| Style::new(LogFormat::Text, Choice::Auto))
+    style.unwrap_or_else(|| DiagnosticStyle::new(LogFormat::Text, Choice::Auto))
 }
 
 /// Takes format and colour of fatal errors from arguments that are not parsed yet.
@@ -204,7 +204,7 @@ pub fn style_of(args: &[OsString]) {
         Some("never") => Choice::Never,
         _ => Choice::Auto,
     };
-    Style::new(format, color).set();
+    DiagnosticStyle::new(format, color).set();
 }
 
 /// Prints a usage or fatal error and gives exit code 2.
@@ -228,7 +228,7 @@ pub fn caution(who: &str, text: &str) {
 }
 
 fn emit(who: &str, level: &str, what: &Diagnostic) {
-    let Style {
+    let DiagnosticStyle {
         format, is_colored, ..
     } = style();
     write_stderr(&line(format, is_colored, who, level, what));

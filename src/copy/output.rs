@@ -8,14 +8,14 @@ use bc_copy::{Copied, Event};
 use bc_fs::Escaped;
 
 use crate::exit::Exit;
-use crate::output::{Lines, Output};
+use crate::output::{Output, OutputLines};
 use crate::progress::{nonzero, thousands};
 use crate::run::Session;
 use crate::style::Meaning;
 use crate::totals::{not_given, takes_no_more, written};
 
 /// Reports an event, from any thread; with `lines` there is one for each path.
-pub fn report(event: Event<'_>, session: &Session, lines: Option<&Lines>) {
+pub fn report(event: Event<'_>, session: &Session, lines: Option<&OutputLines>) {
     let report = &session.report;
     let line = |meaning, mark, path, why| {
         if let Some(lines) = lines {

@@ -13,7 +13,7 @@ use super::output;
 use super::plan::plan;
 use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
-use crate::output::Lines;
+use crate::output::OutputLines;
 use crate::overlap::Given;
 use crate::progress::{Display, ProgressCounts};
 use crate::run::{Outcome, Session};
@@ -28,14 +28,14 @@ pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
     crate::signals::end_at_the_second();
     let lines = (args.itemize || args.dry_run) && !args.common.quiet;
     let lines = lines.then(|| session.output(None)).transpose()?;
-    let lines = lines.map(|output| Lines::new(output.colors(args.common.color)));
+    let lines = lines.map(|output| OutputLines::new(output.colors(args.common.color)));
     let progress = Arc::new(CopyProgress::default());
     let display = display(&session, &progress);
     let reported = |event: bc_copy::Event<'_>| output::report(event, &session, lines.as_ref());
     let options = &plan.options;
     let all = bc_copy::fan_out(options, &plan.others, &session.cancel, &progress, &reported);
     display.stop();
-    let written = lines.map_or(Ok(()), Lines::finish);
+    let written = lines.map_or(Ok(()), OutputLines::finish);
     written.map_err(|what| session.fatal(what))?;
     let all = all.map_err(|error| fatal(&session, None, &error))?;
     if options.manifest == ManifestPlace::None && options.algorithm.is_some() {

@@ -11,7 +11,9 @@ use bc_prune::{Inode, KeepRules};
 use crate::html::dirs::Dirs;
 use crate::html::escape::{Path, Text, shown};
 use crate::html::provenance::absolute;
-use crate::html::table::{Cell, Column, NAMES, Name, Names, Row, Table, Tag};
+use crate::html::table::{
+    NAMES, NameList, NameTag, PageCell, PageColumn, PageRow, PageTable, TaggedName,
+};
 use crate::html::{Page, Tile, notes, nothing, tiles};
 use crate::progress::{nonzero, size, thousands};
 
@@ -117,21 +119,26 @@ fn next(report: &ScanReport<'_>) -> String {
 }
 
 /// Returns the row of a group; `all` is the command that lists the names that it leaves out.
-pub fn row(found: scan::Group<'_>, group: &FileGroup, files: &[Inode], all: &'static str) -> Row {
+pub fn row(
+    found: scan::Group<'_>,
+    group: &FileGroup,
+    files: &[Inode],
+    all: &'static str,
+) -> PageRow {
     let names = files.iter().enumerate().flat_map(|(nth, file)| {
         let aliases = file.names.iter().enumerate();
         aliases.map(move |(alias, index)| (nth, alias, &group.files[*index]))
     });
-    let listed = names.take(NAMES).map(|(nth, alias, file)| Name {
+    let listed = names.take(NAMES).map(|(nth, alias, file)| TaggedName {
         tag: match (nth, alias) {
-            (0, 0) if file.protected => Some(Tag::Kept("kept: reference".into())),
-            (0, 0) => Some(Tag::Kept("kept".into())),
-            (_, 0) => file.protected.then_some(Tag::Other("reference")),
-            _ => Some(Tag::Other("same file")),
+            (0, 0) if file.protected => Some(NameTag::Kept("kept: reference".into())),
+            (0, 0) => Some(NameTag::Kept("kept".into())),
+            (_, 0) => file.protected.then_some(NameTag::Other("reference")),
+            _ => Some(NameTag::Other("same file")),
         },
         path: file.path.clone(),
     });
-    let names = Names {
+    let names = NameList {
         listed: listed.collect(),
         count: group.files.len(),
         all,
@@ -140,28 +147,28 @@ pub fn row(found: scan::Group<'_>, group: &FileGroup, files: &[Inode], all: &'st
 }
 
 /// Returns the row of a group of `copies` files or directories of `each` bytes.
-pub fn group_row(wasted: u64, each: u64, copies: usize, names: Names) -> Row {
-    let bytes = |label, bytes, leads| Cell::Bytes {
+pub fn group_row(wasted: u64, each: u64, copies: usize, names: NameList) -> PageRow {
+    let bytes = |label, bytes, leads| PageCell::Bytes {
         label,
         bytes,
         leads,
     };
-    let copies = Cell::Count {
+    let copies = PageCell::Count {
         label: "copies",
         count: copies as u64,
     };
-    Row {
+    PageRow {
         class: None,
         cells: [
             bytes("wasted", wasted, true),
             bytes("each", each, false),
             copies,
-            Cell::Names(names),
+            PageCell::Names(names),
         ],
     }
 }
 
-fn list(report: &ScanReport<'_>, count: usize, listed_waste: u64, rows: Vec<Row>) -> Table {
+fn list(report: &ScanReport<'_>, count: usize, listed_waste: u64, rows: Vec<PageRow>) -> PageTable {
     let missing = count.saturating_sub(LISTED);
     let kept = "Of each group the file marked <span class=tag>kept</span> is the one that \
                 <code>bc dup prune</code> keeps if it is given no <code>--keep</code> rule.";
@@ -187,15 +194,15 @@ fn list(report: &ScanReport<'_>, count: usize, listed_waste: u64, rows: Vec<Row>
         );
         (status, elsewhere)
     };
-    Table {
+    PageTable {
         title: "Groups of equal files",
         status,
         placeholder: "part of a path",
         columns: [
-            Column::number("Wasted").falling(),
-            Column::number("Size"),
-            Column::number("Copies"),
-            Column::text("Files"),
+            PageColumn::number("Wasted").falling(),
+            PageColumn::number("Size"),
+            PageColumn::number("Copies"),
+            PageColumn::text("Files"),
         ],
         rows,
         elsewhere,

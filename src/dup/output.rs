@@ -12,7 +12,7 @@ use bc_prune::{
 
 use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
-use crate::output::{Lines, Output};
+use crate::output::{Output, OutputLines};
 use crate::progress::size;
 use crate::run::{Outcome, Session};
 
@@ -94,23 +94,23 @@ pub fn originals(session: &Session, found: &[Vec<u8>], why: &str) {
 }
 
 /// Opens the lines of steps on stdout; with `-q` there are none.
-pub fn steps(session: &Session) -> Outcome<Lines> {
+pub fn steps(session: &Session) -> Outcome<OutputLines> {
     let output = session.output(None)?;
-    Ok(Lines::new(match session.common.quiet {
+    Ok(OutputLines::new(match session.common.quiet {
         true => Output::nowhere(),
         false => output,
     }))
 }
 
 /// Ends the lines of steps. The steps are done, whether they could be printed or not.
-pub fn end_steps(session: &Session, steps: Lines) {
+pub fn end_steps(session: &Session, steps: OutputLines) {
     if let Err(what) = steps.finish() {
         session.report.unwritten(&what);
     }
 }
 
 /// Prints an event of a run of prune.
-pub fn prune_event(event: &PruneEvent, session: &Session, steps: &Lines) {
+pub fn prune_event(event: &PruneEvent, session: &Session, steps: &OutputLines) {
     let report = &session.report;
     match event {
         PruneEvent::Step(_, outcome) | PruneEvent::Tree(_, outcome) => match outcome {
@@ -254,7 +254,7 @@ pub fn end_prune(mut session: Session, summary: &PruneSummary) -> Exit {
 }
 
 /// Reports the outcome of one name of a journal.
-pub fn undo_event(event: UndoEvent<'_>, session: &Session, steps: &Lines) {
+pub fn undo_event(event: UndoEvent<'_>, session: &Session, steps: &OutputLines) {
     let report = &session.report;
     let (path, action) = (bc_fs::escape(event.path), event.action);
     match event.outcome {

@@ -11,7 +11,7 @@ pub const NAMES: usize = 100;
 const UNFOLDED: usize = 6;
 
 /// The table.
-pub struct Table {
+pub struct PageTable {
     /// Heading.
     pub title: &'static str,
     /// Plain words on which entries are listed and which are not, HTML.
@@ -19,15 +19,15 @@ pub struct Table {
     /// Example of a filter.
     pub placeholder: &'static str,
     /// Headings; each row has a cell for each.
-    pub columns: [Column; 4],
+    pub columns: [PageColumn; 4],
     /// Rows in their first order.
-    pub rows: Vec<Row>,
+    pub rows: Vec<PageRow>,
     /// Sentence for a filter that finds nothing, HTML.
     pub elsewhere: String,
 }
 
 /// A column.
-pub struct Column {
+pub struct PageColumn {
     name: &'static str,
     by: By,
     sorted: Option<&'static str>,
@@ -46,40 +46,40 @@ enum By {
     Nothing,
 }
 
-impl Column {
+impl PageColumn {
     /// Returns a column of numbers; `name` is its heading, and its name in `#sort=`.
-    pub const fn number(name: &'static str) -> Column {
-        Column::by(name, By::Number)
+    pub const fn number(name: &'static str) -> PageColumn {
+        PageColumn::by(name, By::Number)
     }
 
     /// Returns a column of words by whose ranks, smallest first, the table is sorted.
-    pub const fn ranks(name: &'static str) -> Column {
-        Column {
+    pub const fn ranks(name: &'static str) -> PageColumn {
+        PageColumn {
             sorted: Some("ascending"),
-            ..Column::by(name, By::Rank)
+            ..PageColumn::by(name, By::Rank)
         }
     }
 
     /// Returns a column of text.
-    pub const fn text(name: &'static str) -> Column {
-        Column::by(name, By::Text)
+    pub const fn text(name: &'static str) -> PageColumn {
+        PageColumn::by(name, By::Text)
     }
 
     /// Returns a column by which nothing is sorted.
-    pub const fn unsorted(name: &'static str) -> Column {
-        Column::by(name, By::Nothing)
+    pub const fn unsorted(name: &'static str) -> PageColumn {
+        PageColumn::by(name, By::Nothing)
     }
 
     /// Says that the table is sorted by this column, largest first.
-    pub const fn falling(self) -> Column {
-        Column {
+    pub const fn falling(self) -> PageColumn {
+        PageColumn {
             sorted: Some("descending"),
             ..self
         }
     }
 
-    const fn by(name: &'static str, by: By) -> Column {
-        Column {
+    const fn by(name: &'static str, by: By) -> PageColumn {
+        PageColumn {
             name,
             by,
             sorted: None,
@@ -88,15 +88,15 @@ impl Column {
 }
 
 /// A row.
-pub struct Row {
+pub struct PageRow {
     /// Class by which figures filter the rows, in tables that have classes.
     pub class: Option<&'static str>,
     /// The cells, one for each column.
-    pub cells: [Cell; 4],
+    pub cells: [PageCell; 4],
 }
 
 /// A cell.
-pub enum Cell {
+pub enum PageCell {
     /// A number of bytes; the leading one is what the row is listed for.
     Bytes {
         label: &'static str,
@@ -108,7 +108,7 @@ pub enum Cell {
     /// The row's class and its rank.
     Class { name: &'static str, rank: usize },
     /// Names, most of them folded where they are many.
-    Names(Names),
+    Names(NameList),
     /// Text.
     Text(&'static str),
     /// Several pieces, HTML, which take half of the width.
@@ -116,9 +116,9 @@ pub enum Cell {
 }
 
 /// Names of one cell.
-pub struct Names {
+pub struct NameList {
     /// The first [`NAMES`].
-    pub listed: Vec<Name>,
+    pub listed: Vec<TaggedName>,
     /// Number of all.
     pub count: usize,
     /// Command that lists all, HTML.
@@ -126,22 +126,22 @@ pub struct Names {
 }
 
 /// A name of a cell.
-pub struct Name {
+pub struct TaggedName {
     /// Remark before it.
-    pub tag: Option<Tag>,
+    pub tag: Option<NameTag>,
     /// The path.
     pub path: Vec<u8>,
 }
 
 /// A remark on a name.
-pub enum Tag {
+pub enum NameTag {
     /// On the one that stays, or that the row is about.
     Kept(Cow<'static, str>),
     /// On another one.
     Other(&'static str),
 }
 
-impl Table {
+impl PageTable {
     /// Returns the table, HTML.
     pub fn html(&self) -> String {
         let mut html = format!(
@@ -172,7 +172,7 @@ impl Table {
 
 // Writing to a String cannot fail.
 
-impl Column {
+impl PageColumn {
     fn write(&self, html: &mut String) {
         if self.by == By::Nothing {
             let _ = write!(html, "<th scope=col>{}", Text(self.name));
@@ -199,7 +199,7 @@ impl Column {
     }
 }
 
-impl Row {
+impl PageRow {
     fn write(&self, html: &mut String) {
         let _ = match self.class {
             Some(class) => write!(html, "<tr class=k-row-{class} data-class={class}>"),
@@ -212,10 +212,10 @@ impl Row {
     }
 }
 
-impl Cell {
+impl PageCell {
     fn write(&self, html: &mut String) {
         let _ = match self {
-            Cell::Bytes {
+            PageCell::Bytes {
                 label,
                 bytes,
                 leads,
@@ -226,26 +226,26 @@ impl Cell {
                 thousands(*bytes),
                 size(*bytes)
             ),
-            Cell::Count { label, count } => write!(
+            PageCell::Count { label, count } => write!(
                 html,
                 "<td class=num data-v={count} data-label={label}>{}",
                 thousands(*count)
             ),
-            Cell::Class { name, rank } => write!(
+            PageCell::Class { name, rank } => write!(
                 html,
                 "<td data-v={rank}><span class=\"class k-{name}\">{name}</span>"
             ),
-            Cell::Names(names) => {
+            PageCell::Names(names) => {
                 names.write(html);
                 Ok(())
             }
-            Cell::Text(text) => write!(html, "<td>{}", Text(text)),
-            Cell::Half(pieces) => write!(html, "<td class=half>{pieces}"),
+            PageCell::Text(text) => write!(html, "<td>{}", Text(text)),
+            PageCell::Half(pieces) => write!(html, "<td class=half>{pieces}"),
         };
     }
 }
 
-impl Names {
+impl NameList {
     fn write(&self, html: &mut String) {
         // One more line is no longer than the line that would hide it.
         let unfolded = match self.count {
@@ -253,7 +253,7 @@ impl Names {
             _ => UNFOLDED,
         };
         html.push_str("<td class=wide><ul class=files>");
-        for (nth, Name { tag, path }) in self.listed.iter().enumerate() {
+        for (nth, TaggedName { tag, path }) in self.listed.iter().enumerate() {
             if nth == unfolded {
                 let more = thousands((self.count - unfolded) as u64);
                 let _ = write!(
@@ -264,8 +264,8 @@ impl Names {
             html.push_str("<li>");
             let _ = match tag {
                 None => Ok(()),
-                Some(Tag::Kept(text)) => write!(html, "<span class=tag>{}</span>", Text(text)),
-                Some(Tag::Other(text)) => {
+                Some(NameTag::Kept(text)) => write!(html, "<span class=tag>{}</span>", Text(text)),
+                Some(NameTag::Other(text)) => {
                     write!(html, "<span class=\"tag same\">{}</span>", Text(text))
                 }
             };
@@ -291,47 +291,47 @@ mod tests {
     use super::*;
 
     fn table(count: usize) -> String {
-        let name = |nth: usize| Name {
+        let name = |nth: usize| TaggedName {
             tag: match nth {
-                0 => Some(Tag::Kept("kept <b>".into())),
-                1 => Some(Tag::Other("same file")),
+                0 => Some(NameTag::Kept("kept <b>".into())),
+                1 => Some(NameTag::Other("same file")),
                 _ => None,
             },
             path: format!("<i>{nth}").into_bytes(),
         };
-        let names = Names {
+        let names = NameList {
             listed: (0..count.min(NAMES)).map(name).collect(),
             count,
             all: "<code>all</code>",
         };
-        let row = Row {
+        let row = PageRow {
             class: Some("added"),
             cells: [
-                Cell::Class {
+                PageCell::Class {
                     name: "added",
                     rank: 5,
                 },
-                Cell::Bytes {
+                PageCell::Bytes {
                     label: "each",
                     bytes: 50_000,
                     leads: true,
                 },
-                Cell::Count {
+                PageCell::Count {
                     label: "copies",
                     count: 1000,
                 },
-                Cell::Names(names),
+                PageCell::Names(names),
             ],
         };
-        Table {
+        PageTable {
             title: "Entries",
             status: "All.".to_owned(),
             placeholder: "part of a path",
             columns: [
-                Column::ranks("Class"),
-                Column::number("Size").falling(),
-                Column::number("Copies"),
-                Column::unsorted("Names"),
+                PageColumn::ranks("Class"),
+                PageColumn::number("Size").falling(),
+                PageColumn::number("Copies"),
+                PageColumn::unsorted("Names"),
             ],
             rows: vec![row],
             elsewhere: String::new(),

@@ -11,7 +11,7 @@ use bc_manifest::integrity::{Header, Kind};
 use crate::html::dirs::{Amount, Cell, Dirs, parent};
 use crate::html::escape::{Path, Text, shown};
 use crate::html::provenance::{absolute, moment, on_host};
-use crate::html::table::{self, Column, Row, Table};
+use crate::html::table::{PageCell, PageColumn, PageRow, PageTable};
 use crate::html::{Page, Tile, map, notes, nothing, tiles};
 use crate::progress::{counted, size, thousands};
 
@@ -155,15 +155,15 @@ impl Differences<'_> {
             )
         };
         let rows = self.rows.iter().enumerate();
-        let table = Table {
+        let table = PageTable {
             title: "Entries",
             status: format!("Gravest first, then by path. {elsewhere}"),
             placeholder: "part of a path or value",
             columns: [
-                Column::ranks("Class"),
-                Column::text("Path"),
-                Column::text("Kind"),
-                Column::unsorted("What differs"),
+                PageColumn::ranks("Class"),
+                PageColumn::text("Path"),
+                PageColumn::text("Kind"),
+                PageColumn::unsorted("What differs"),
             ],
             rows: rows
                 .flat_map(|(rank, rows)| rows.iter().map(move |change| row(rank, change)))
@@ -327,7 +327,7 @@ fn label(class: Class) -> &'static str {
     }
 }
 
-fn row(rank: usize, change: &Change) -> Row {
+fn row(rank: usize, change: &Change) -> PageRow {
     let name = change.class.name();
     let mut paths = Path(&change.path).to_string();
     if let Some(to) = &change.to {
@@ -342,13 +342,13 @@ fn row(rank: usize, change: &Change) -> Row {
         details += &format!("<p>{}</p>", ctime(change.ctime));
     }
     differences(&mut details, change);
-    Row {
+    PageRow {
         class: Some(name),
         cells: [
-            table::Cell::Class { name, rank },
-            table::Cell::Half(paths),
-            table::Cell::Text(change.kind.name()),
-            table::Cell::Half(details),
+            PageCell::Class { name, rank },
+            PageCell::Half(paths),
+            PageCell::Text(change.kind.name()),
+            PageCell::Half(details),
         ],
     }
 }

@@ -9,7 +9,7 @@ use crate::dup::html::{
 };
 use crate::html::dirs::{Amount, Dirs};
 use crate::html::escape::{Path, Text};
-use crate::html::table::{Column, NAMES, Name, Names, Row, Table, Tag};
+use crate::html::table::{NAMES, NameList, NameTag, PageColumn, PageRow, PageTable, TaggedName};
 use crate::html::{Page, Tile, notes, nothing};
 use crate::progress::{counted, size, thousands};
 
@@ -85,19 +85,19 @@ fn waste_of(waste: &mut Dirs, report: &DirsReport<'_>, group: &DirGroup) {
     }
 }
 
-fn dir_row(report: &DirsReport<'_>, group: &DirGroup) -> Row {
+fn dir_row(report: &DirsReport<'_>, group: &DirGroup) -> PageRow {
     let files = || counted(group.files, "file", "files");
     let dirs = group.dirs.iter().take(NAMES).enumerate();
-    let listed = dirs.map(|(nth, dir)| Name {
+    let listed = dirs.map(|(nth, dir)| TaggedName {
         tag: match (nth, report.scan.scan.is_reference_dir(*dir)) {
-            (0, false) => Some(Tag::Kept(files().into())),
-            (0, true) => Some(Tag::Kept(format!("{}: reference", files()).into())),
-            (_, true) => Some(Tag::Other("reference")),
+            (0, false) => Some(NameTag::Kept(files().into())),
+            (0, true) => Some(NameTag::Kept(format!("{}: reference", files()).into())),
+            (_, true) => Some(NameTag::Other("reference")),
             (_, false) => None,
         },
         path: path(report, *dir),
     });
-    let names = Names {
+    let names = NameList {
         listed: listed.collect(),
         count: group.dirs.len(),
         all: ALL,
@@ -130,7 +130,7 @@ fn tiles(report: &DirsReport<'_>, errors: usize) -> String {
     figures(&report.scan, more, report.scan.scan.groups().len(), errors)
 }
 
-fn table(report: &DirsReport<'_>, rows: Vec<Row>, missing: usize) -> Table {
+fn table(report: &DirsReport<'_>, rows: Vec<PageRow>, missing: usize) -> PageTable {
     let mut status = "Directories first, then the groups of files that they do not cover; each \
                       from the largest waste down."
         .to_owned();
@@ -142,7 +142,7 @@ fn table(report: &DirsReport<'_>, rows: Vec<Row>, missing: usize) -> Table {
         );
         status = format!("{status} {elsewhere} Figures and map count them.");
     }
-    Table {
+    PageTable {
         title: match report.found.groups.is_empty() {
             true => "Groups of equal files",
             false => "Equal directories and files",
@@ -150,10 +150,10 @@ fn table(report: &DirsReport<'_>, rows: Vec<Row>, missing: usize) -> Table {
         status,
         placeholder: "part of a path",
         columns: [
-            Column::number("Wasted"),
-            Column::number("Size"),
-            Column::number("Copies"),
-            Column::text("Paths"),
+            PageColumn::number("Wasted"),
+            PageColumn::number("Size"),
+            PageColumn::number("Copies"),
+            PageColumn::text("Paths"),
         ],
         rows,
         elsewhere,

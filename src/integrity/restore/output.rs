@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
-use crate::output::{Lines, Output};
+use crate::output::{Output, OutputLines};
 use crate::progress::{nonzero, thousands};
 use crate::run::{Outcome, Session};
 use crate::style::Meaning;
@@ -40,7 +40,7 @@ impl Format {
 pub struct Reporter<'a> {
     session: &'a Session,
     format: Format,
-    lines: Lines,
+    lines: OutputLines,
 }
 
 impl<'a> Reporter<'a> {
@@ -48,7 +48,7 @@ impl<'a> Reporter<'a> {
         Reporter {
             session,
             format,
-            lines: Lines::new(output),
+            lines: OutputLines::new(output),
         }
     }
 
