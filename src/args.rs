@@ -75,9 +75,8 @@ pub struct Common {
     pub io: Reader,
     /// Most memory for buffers and per-file state, e.g. 256M
     ///
-    /// State of files that has no room lies in unnamed files in $TMPDIR, /var/tmp, the cache
-    /// directory or /tmp, whichever is on a disk first. Where half of the budget does not suffice
-    /// for buffers, nothing is read and the least that works is named.
+    /// What does not fit is refused before anything is changed or printed, with the least that
+    /// works.
     #[arg(add = Configurable, long, value_name = "SIZE")]
     pub memory_budget: Option<Size>,
     /// Status line on stderr: auto (on a terminal only), always or never

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bc_edit::content;
 use bc_fs::dirfd;
@@ -126,7 +126,7 @@ impl Input {
 
 /// Opens a file without a name: on a disk where that can be, else in memory.
 fn nameless() -> io::Result<File> {
-    let mut opened = crate::budget::directories().into_iter();
+    let mut opened = directories().into_iter();
     let opened = opened.find_map(|place| {
         let dir = dirfd::open_root(place.as_os_str().as_encoded_bytes()).ok()?;
         content::create_unnamed(dir, 0o600).ok()
@@ -136,6 +136,18 @@ fn nameless() -> io::Result<File> {
         None => rustix::fs::memfd_create("bc", MemfdFlags::CLOEXEC)?,
     };
     Ok(file.into())
+}
+
+/// Returns the directories where it may be, the best first: the user's choice for temporary files,
+/// the place for large ones, our own, and the place for small ones.
+fn directories() -> Vec<PathBuf> {
+    let named = std::env::var_os("TMPDIR").map(PathBuf::from);
+    let named = named.filter(|path| path.is_absolute());
+    let mut all: Vec<PathBuf> = named.into_iter().collect();
+    all.push("/var/tmp".into());
+    all.extend(crate::dirs::cache_dir());
+    all.push("/tmp".into());
+    all
 }
 
 fn is_device(meta: &std::fs::Metadata) -> bool {

@@ -49,10 +49,6 @@ use std::process::ExitCode;
 
 use exit::Exit;
 
-/// Allocator that keeps `--memory-budget`; nothing else does.
-#[global_allocator]
-static ALLOCATOR: bc_edit::spill::Allocator = bc_edit::spill::Allocator;
-
 fn main() -> ExitCode {
     panics::report_as_errors();
     let exit = panics::caught(|| dispatch::run(std::env::args_os().collect()));

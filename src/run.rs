@@ -19,7 +19,7 @@ use bc_walk::{Entries, Identity, Listing, Metadata, OwnFile, SkippedDetail, Work
 use signal_hook::consts::SIGXFSZ;
 
 use crate::args::{Common, WalkArgs};
-use crate::budget::{self, Kept};
+use crate::budget;
 use crate::details;
 use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
@@ -40,6 +40,8 @@ pub struct Session {
     pub common: Common,
     /// Figures for `--metrics`.
     pub metrics: Metrics,
+    /// Name of the subcommand.
+    command: &'static str,
     started: Instant,
     /// Asked once: the answer takes some 100 µs to find out.
     walk_workers: OnceLock<Workers>,
@@ -72,6 +74,7 @@ impl Session {
             cancel: signals::flag(),
             common: common.clone(),
             metrics: Metrics::new(applet, command),
+            command,
             started: Instant::now(),
             walk_workers: OnceLock::new(),
             named_bytes: OnceLock::new(),
@@ -93,9 +96,6 @@ impl Session {
         bc_fs::lease::ignore_break_signal();
         bc_walk::raise_nofile_limit();
         bc_fs::descriptors::check().map_err(|few| session.fatal(few.to_string()))?;
-        if let Some(Size(budget)) = common.memory_budget {
-            budget::begin(budget, &session.cancel);
-        }
         match common.io {
             Reader::Uring => {
                 if let Err(error) = bc_read::uring_available() {
@@ -187,8 +187,6 @@ impl Session {
         if let Some(signal) = self.signal() {
             return Exit::Signal(signal);
         }
-        // A failure after the budget could not be kept is a consequence of that.
-        let what = budget::failure().map_or_else(|| what.into(), Diagnostic::from);
         crate::report::fatal(&format!("bc {}", self.report.applet()), what)
     }
 
@@ -364,9 +362,8 @@ impl Session {
 
     /// Returns the number of threads that may read and hash `files` files, `width` at once each: as
     /// many as there may be and whose buffers fit in the memory budget beside `state` bytes of the
-    /// files' state, as far as those stay in memory; unless the files are known to be worth no more
-    /// than one.
-    pub fn workers(&self, files: usize, width: usize, state: Kept) -> usize {
+    /// files' state; unless the files are known to be worth no more than one.
+    pub fn workers(&self, files: usize, width: usize, state: u64) -> usize {
         const FEW: usize = 8;
         let bytes = match files {
             0 => Some(0),
@@ -398,7 +395,7 @@ impl Session {
         &self,
         workers: usize,
         width: usize,
-        state: Kept,
+        state: u64,
     ) -> Outcome<bc_read::ReadOptions> {
         self.fit(workers, width, state)
             .map_err(|text| self.fatal(&text))
@@ -409,19 +406,30 @@ impl Session {
         &self,
         workers: usize,
         width: usize,
-        state: Kept,
+        state: u64,
     ) -> Result<bc_read::ReadOptions, String> {
         let mut options = bc_read::ReadOptions::default()
             .backend(self.common.io)
-            .tables(crate::tables::of_workers(self.common.memory_budget));
+            .tables(crate::tables::of_workers());
         match self.common.memory_budget {
-            Some(Size(budget)) => budget::fit(&mut options, budget, workers, width, state)?,
+            Some(Size(budget)) => budget::fit(&mut options, budget, workers, width, state)
+                .map_err(|text| text + self.way_out(state))?,
             // A budget may not allow for it; nor do a few small files, for which the number of CPUs
             // was never determined.
             None if self.walk_workers.get().is_none() => {}
             None => options.waiting = self.walk_workers().most(),
         }
         Ok(options)
+    }
+
+    /// Returns what makes a run with less memory possible, to be added to a refusal.
+    fn way_out(&self, state: u64) -> &'static str {
+        match (self.report.applet(), self.command) {
+            ("hash", "hash") | ("integrity", "manifest") if state > 0 => {
+                ", or a part of the tree at a time (--shard)"
+            }
+            _ => "",
+        }
     }
 
     /// Runs `f`, which reads `path` before anything is changed. If that is a
@@ -442,12 +450,6 @@ impl Session {
             Some(signal) => exit.worst(Exit::Signal(signal)),
             None => exit,
         };
-        if let Some(text) = budget::failure() {
-            exit = exit.worst(self.fatal(&text));
-        }
-        if let Some(text) = budget::reported() {
-            self.report.note(text);
-        }
         details::ended(&self.report, self.started.elapsed());
         let metrics = self.common.metrics.clone();
         if let Some(file) = metrics.filter(|_| self.spared.get().is_none()) {

@@ -6,8 +6,6 @@ use std::sync::{Arc, OnceLock};
 use bc_pool::Cancel;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use crate::budget;
-
 /// The flag that signals set, for code that waits without a session.
 static CANCEL: OnceLock<Cancel> = OnceLock::new();
 
@@ -23,8 +21,7 @@ pub fn interrupted() -> Option<i32> {
 
 /// Returns the signal that set this flag, if one did.
 pub fn behind(cancel: &Cancel) -> Option<i32> {
-    let reason = cancel.reason().filter(|reason| *reason != budget::NO_ROOM);
-    reason.map(|signal| signal as i32)
+    cancel.reason().map(|signal| signal as i32)
 }
 
 /// Lets the first signal wait until the work in progress is finished or recorded; a second one ends

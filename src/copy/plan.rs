@@ -13,18 +13,21 @@ use crate::run::{Outcome, Session, now};
 const WORKER: u64 = 3 << 20;
 
 /// Returns the number of threads, as far as there is room for their buffers in half of the memory
-/// budget; the other half is for the state of the files.
-fn workers(session: &Session) -> Outcome<usize> {
+/// budget; the rest is for the state of the files, and returned too.
+fn workers(session: &Session) -> Outcome<(usize, Option<u64>)> {
     let most = session.most_workers();
     let Some(bc_fs::Size(budget)) = session.common.memory_budget else {
-        return Ok(most);
+        return Ok((most, None));
     };
     match usize::try_from(budget / 2 / WORKER).unwrap_or(usize::MAX) {
         0 => Err(session.fatal(format!(
             "--memory-budget: {budget} bytes are too few for a thread; at least {} are needed",
             2 * WORKER
         ))),
-        room => Ok(most.min(room)),
+        room => {
+            let workers = most.min(room);
+            Ok((workers, Some(budget - workers as u64 * WORKER)))
+        }
     }
 }
 
@@ -111,8 +114,8 @@ pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<CopyPlan> {
                     interrupted, it cannot be gone on from";
         session.report.warning(text);
     }
-    options.workers = workers(session)?;
-    options.tables = crate::tables::of_workers(session.common.memory_budget);
+    (options.workers, options.most_memory) = workers(session)?;
+    options.tables = crate::tables::of_workers();
     options.walk_workers = session.walk_workers();
     options.walk = session.walk_options(&args.walk, Metadata::Full, None)?;
     options.now = now();

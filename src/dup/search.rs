@@ -16,7 +16,6 @@ use bc_walk::Listing;
 use super::offline_manifests::{self, OfflineManifests};
 use super::plan::{CacheFile, SearchPlan};
 use super::{output, references};
-use crate::budget::Kept;
 use crate::diagnostic::Diagnostic;
 use crate::progress::{Display, ProgressCounts};
 use crate::run::{Outcome, Session};
@@ -71,7 +70,7 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
     let references = Arc::new(plan.references);
     let mut options = plan.scan;
     let width = Batch::new(&[options.algorithm], options.cpu).width();
-    let state = Kept::Arrays(bc_find::scan::scan_memory(&listing));
+    let state = bc_find::scan::scan_memory(&listing);
     options.workers = session.workers(listing.len(), width, state);
     options.read = session.read_options(options.workers, width, state)?;
     options.references = Arc::clone(&references);

@@ -27,7 +27,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ),
     (
         "TMPDIR",
-        "Where --memory-budget keeps what has no room, if it is on a disk.",
+        "Where files without a name lie that comparisons, merges and inputs from pipes need.",
     ),
 ];
 

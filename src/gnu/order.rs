@@ -222,9 +222,6 @@ fn segment(
     });
     done?;
     let to = board.into_taker()?;
-    if let Some(text) = crate::budget::failure() {
-        return Err(Stop::Fatal(text));
-    }
     to.pause()?;
     Ok(())
 }

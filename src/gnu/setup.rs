@@ -12,7 +12,7 @@ use bc_walk::Workers;
 use clap::{Args as _, FromArgMatches};
 
 use crate::args::Common;
-use crate::budget::{self, Kept};
+use crate::budget;
 
 /// Options that a file or the environment may set here.
 const TAKEN: &[&str] = &["threads", "io", "memory-budget"];
@@ -54,9 +54,6 @@ impl Setup {
         setup.threads = common.threads;
         setup.io = common.io;
         setup.budget = common.memory_budget.map(|Size(bytes)| bytes);
-        if let Some(bytes) = setup.budget {
-            budget::begin(bytes, &setup.cancel);
-        }
         if let bc_read::Choice::Uring = setup.io {
             bc_read::uring_available()
                 .map_err(|error| format!("--io=uring: io_uring_setup: {}", error.message()))?;
@@ -89,7 +86,6 @@ impl Setup {
         options.read.backend = self.io;
         if let Some(bytes) = self.budget {
             let width = bc_digest::Batch::new(&[algorithm], self.cpu).width();
-            let state = Kept::Arrays(state);
             if self.threads.start() == Start::AsItPays {
                 let affordable = budget::workers(bytes, width, state);
                 let affordable = usize::try_from(affordable).unwrap_or(usize::MAX);

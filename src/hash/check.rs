@@ -15,7 +15,6 @@ use super::args::CheckArgs;
 use super::loaded::{Loaded, load};
 use super::unlisted::{self, normal};
 use super::verdicts::{self, Counts};
-use crate::budget::Kept;
 use crate::details;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -199,7 +198,7 @@ fn attempt(session: &Session, tries: &ExpectedDigests, lines: &[u32]) -> Outcome
     let algorithms = lines.iter().flat_map(|line| tries.digests(*line as usize));
     let algorithms: Vec<Algorithm> = algorithms.map(|(algorithm, _)| algorithm).collect();
     let width = Batch::new(&algorithms, cpu).width();
-    let memory = Kept::Pieces(bc_hash::check::check_memory(tries));
+    let memory = bc_hash::check::check_memory(tries);
     let read = session.fit(1, width, memory).unwrap_or_default();
     let options = HashOptions::new(Vec::new()).read(read);
     let (cancel, progress) = (&session.cancel, HashProgress::default());
@@ -211,7 +210,7 @@ fn attempt(session: &Session, tries: &ExpectedDigests, lines: &[u32]) -> Outcome
 
 /// Refuses a list that the memory budget is too small for, with the budget needed.
 fn too_large(session: &Session, shown: &str, loaded: &Loaded) -> Exit {
-    let refused = session.fit(1, width(loaded), Kept::Pieces(loaded.memory));
+    let refused = session.fit(1, width(loaded), loaded.memory);
     let text = refused.err().unwrap_or_default();
     session.fatal(format!("{shown}: {text}"))
 }
@@ -219,7 +218,7 @@ fn too_large(session: &Session, shown: &str, loaded: &Loaded) -> Exit {
 /// Returns the number of workers and the options for reading, within the memory budget.
 fn options(session: &Session, loaded: &Loaded) -> Outcome<HashOptions> {
     let width = width(loaded);
-    let memory = Kept::Pieces(loaded.memory);
+    let memory = loaded.memory;
     let workers = session.workers(loaded.wanted.len(), width, memory);
     Ok(HashOptions::new(Vec::new())
         .cpu(CpuFeatures::detect())

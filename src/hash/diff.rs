@@ -1,10 +1,12 @@
 //! `bc hash diff`: two manifests of any format, compared without reading files.
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use bc_fs::Size;
 use bc_fs::quote::shell_word;
 use bc_hash::FileDigests;
 use bc_hash::diff::{DiffEntry, Differences};
@@ -94,9 +96,14 @@ fn of_directories(args: &DiffArgs) -> Option<String> {
 }
 
 fn compare(args: &DiffArgs, session: &Session) -> Outcome<Differences> {
-    let mut old = Items::open(args, session, &args.old)?;
-    let mut new = Items::open(args, session, &args.new)?;
+    let memory = ListMemory {
+        budget: session.common.memory_budget.map(|Size(bytes)| bytes),
+        needed: Cell::new(0),
+    };
+    let mut old = Items::open(args, session, &args.old, &memory)?;
+    let mut new = Items::open(args, session, &args.new, &memory)?;
     let compared = bc_hash::diff::diff_digests(&mut old, &mut new);
+    memory.verdict().map_err(|text| session.fatal(text))?;
     old.verdict(session)?;
     new.verdict(session)?;
     compared.map_err(|error| {
@@ -105,6 +112,31 @@ fn compare(args: &DiffArgs, session: &Session) -> Outcome<Differences> {
             "{path}: the two manifests have no algorithm in common"
         ))
     })
+}
+
+/// Memory that the lines of both manifests take. Those that have no room are counted, and not kept.
+struct ListMemory {
+    budget: Option<u64>,
+    needed: Cell<u64>,
+}
+
+impl ListMemory {
+    /// Counts a line; returns true if it has room.
+    fn has_room(&self, file: &FileDigests) -> bool {
+        let needed = self.needed.get() + bc_hash::diff::line_memory(file);
+        self.needed.set(needed);
+        self.budget.is_none_or(|budget| needed <= budget)
+    }
+
+    fn verdict(&self) -> Result<(), String> {
+        let needed = self.needed.get();
+        match self.budget {
+            Some(budget) if needed > budget => Err(format!(
+                "--memory-budget: {budget} bytes are too few for these lists; at least {needed} are needed"
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Stream of the items of one manifest, with counts of its errors.
@@ -117,11 +149,17 @@ struct Items<'a> {
     /// Paths whose digests the manifest does not have, in lines: one text, however many there are.
     missing: String,
     error: Option<String>,
+    memory: &'a ListMemory,
     cancel: &'a bc_pool::Cancel,
 }
 
 impl<'a> Items<'a> {
-    fn open(args: &DiffArgs, session: &'a Session, path: &Path) -> Outcome<Items<'a>> {
+    fn open(
+        args: &DiffArgs,
+        session: &'a Session,
+        path: &Path,
+        memory: &'a ListMemory,
+    ) -> Outcome<Items<'a>> {
         let lines = manifest::open(path.as_os_str(), args.zero, &session.cancel)
             .map_err(|text| session.fatal(&text))?;
         Ok(Items {
@@ -132,6 +170,7 @@ impl<'a> Items<'a> {
             improper: 0,
             missing: String::new(),
             error: None,
+            memory,
             cancel: &session.cancel,
         })
     }
@@ -188,7 +227,9 @@ impl Iterator for &mut Items<'_> {
             match manifest::resolve(line, self.hint) {
                 LineMeaning::Wanted(file) | LineMeaning::Guessed(file) => {
                     self.good += 1;
-                    return Some(file);
+                    if self.memory.has_room(&file) {
+                        return Some(file);
+                    }
                 }
                 LineMeaning::Nothing => {}
                 LineMeaning::Unread(path, reason) => {

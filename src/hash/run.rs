@@ -10,7 +10,6 @@ use super::args::{Format, HashArgs};
 use super::output::{self, Hashed};
 use super::plan::HashPlan;
 use super::stdin;
-use crate::budget::Kept;
 use crate::details;
 use crate::exit::Exit;
 use crate::lists::Kind;
@@ -140,11 +139,11 @@ fn hash(
     let bytes = listing.filter(|_| display.is_shown());
     let bytes = bytes.and_then(bc_hash::bytes_if_few).unwrap_or(0);
     display.phase("hash", files as u64, bytes);
-    let memory = listing.map_or(0, |listing| {
+    let state = listing.map_or(0, |listing| {
         bc_hash::hashing_memory(listing, plan.algorithms)
     });
-    let memory = memory + resume.as_ref().map_or(0, |resume| resume.memory());
-    let (width, state) = (plan.width(), Kept::Arrays(memory));
+    let state = state + resume.as_ref().map_or(0, |resume| resume.memory());
+    let width = plan.width();
     let workers = session.workers(files, width, state);
     let mut read = session.read_options(workers, width, state)?;
     read.changed = plan.changed;

@@ -11,7 +11,6 @@ use bc_integrity::change::Change;
 use bc_integrity::{Error, ErrorKind, Job, ManifestFile, Origin, Reading, WalkObserver, Work};
 use bc_walk::Listing;
 
-use crate::budget::Kept;
 use crate::details;
 use crate::exit::Exit;
 use crate::progress::Display;
@@ -69,12 +68,11 @@ pub fn working_shown<T>(
     let display = Display::start(&session.common, "walk", crate::progress::reading(&progress));
     let width = algorithm.map_or(1, |a| Batch::new(&[a], CpuFeatures::detect()).width());
     // Before the walk, regardless of the number of files.
-    session.read_options(1, width, Kept::Arrays(u64::MAX))?;
+    session.read_options(1, width, 0)?;
     let reading = |job: Job| {
         display.phase(phase, job.files, job.bytes.unwrap_or(0));
-        let state = Kept::Arrays(job.memory);
-        let workers = session.workers(job.files as usize, width, state);
-        let read = session.fit(workers, width, state)?;
+        let workers = session.workers(job.files as usize, width, job.memory);
+        let read = session.fit(workers, width, job.memory)?;
         Ok(Reading::new(workers)
             .start(session.common.threads.start())
             .read(read))

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 
+use bc_fs::Size;
 use bc_integrity::compare::Detail;
 use bc_integrity::fields::{CompareMode, CompareRules, Fields};
 use bc_integrity::{
@@ -105,6 +106,7 @@ pub fn import(args: &ImportArgs) -> ImportOptions<'_> {
     ImportOptions::new(args.file.as_os_str().as_encoded_bytes(), now())
         .algorithm(args.algorithm)
         .strip_prefix(args.strip_prefix.as_encoded_bytes())
+        .most_memory(args.common.memory_budget.map(|Size(bytes)| bytes))
 }
 
 /// Returns the rules; without `--ignore`, fields that cannot survive a restore are ignored.

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_fs::Escaped;
 use bc_pool::{Cancel, Cursor};
-use bc_walk::{FileKind, OwnFile};
+use bc_walk::{FileKind, Listing, OwnFile};
 
 use crate::begin;
 use crate::data::HUGE;
@@ -28,7 +28,7 @@ use crate::single::medium;
 use crate::small::{SMALL, small};
 use crate::sources::{look, refuse_within, unopened, walk};
 use crate::target::{Source, Top};
-use crate::tree::{RootItem, SourceTree, Walked};
+use crate::tree::{RootItem, SourceContent, SourceTree, Walked};
 use crate::unnamed;
 use crate::worker::{BATCH, FILES_EACH, Worker};
 use crate::workers::run_workers;
@@ -95,6 +95,7 @@ fn fan_out_to(
         let none = |begun: Result<Begun, Error>| begun.map(|_| none.clone());
         return Ok(begun.into_iter().map(none).collect());
     }
+    refuse_too_many(options, each.len(), &walked)?;
     for begun in begun.iter().flatten() {
         refuse_within(options, &begun.top, &walked)?;
         refuse_copied_manifest(options, &begun.top, &walked)?;
@@ -132,6 +133,36 @@ fn fan_out_to(
     let mut done = jobs.into_iter().map(|job| finish(job, missing));
     let of = |refused: Option<Error>| refused.map_or_else(|| done.next(), |error| Some(Err(error)));
     Ok(refused.into_iter().filter_map(of).collect())
+}
+
+/// Bytes of memory for each entry and destination beside the listing.
+const STATE: u64 = 64;
+
+/// Refuses sources whose state does not fit in the memory that it may take.
+fn refuse_too_many(
+    options: &CopyOptions,
+    destinations: usize,
+    walked: &[Walked],
+) -> Result<(), Error> {
+    let Some(most) = options.most_memory else {
+        return Ok(());
+    };
+    let listings = walked.iter().filter_map(|one| match &*one.content {
+        SourceContent::Listing(listing) => Some(&**listing),
+        _ => None,
+    });
+    let state = STATE * destinations as u64;
+    let of = |listing: &Listing| listing.memory() + listing.len() as u64 * state;
+    match listings.map(of).sum::<u64>() {
+        needed if needed > most => Err(Error::new(
+            ErrorKind::Refused,
+            format!(
+                "memory budget: {most} bytes are left for what is kept of the files, and {needed} \
+                 are needed: copy fewer of them at a time"
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Result of a run that stopped before the walk.

@@ -263,6 +263,8 @@ pub struct CopyOptions {
     pub state: Option<PathBuf>,
     /// Threads that copy, at least 1.
     pub workers: usize,
+    /// Bytes of memory that the state of the files may take; `None` for any number.
+    pub most_memory: Option<u64>,
     /// Tables of descriptors that copying threads use, where nothing is forced to the disk.
     pub tables: Tables,
     /// Threads that walk.
@@ -306,6 +308,7 @@ impl CopyOptions {
             dry_run: false,
             state: None,
             workers: 1,
+            most_memory: None,
             tables: Tables::SHARED,
             walk_workers: 1.into(),
             walk: WalkOptions::default(),

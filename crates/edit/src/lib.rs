@@ -29,11 +29,11 @@
 //! - [`output`] opens the files that results are written to, and replaces regular files only.
 //! - [`journal`] records what a long run has done so far, and determines whose a journal is.
 //! - [`names`] are the temporary ones of every command; [`sweep`] removes what killed runs left.
-//! - [`spill`] moves memory that exceeds a budget into files.
+//! - [`spill`] keeps bytes that wait in a file without a name, once they are many.
 //!
 //! # Invariants
 //! - Nothing here prints, reads arguments or the environment, or ends the process.
-//! - Unsafe code is in [`dedupe`], [`spill`] and `inode_flags`.
+//! - Unsafe code is in [`dedupe`] and `inode_flags`.
 #![deny(unsafe_code)]
 
 pub mod atomic;

@@ -1,162 +1,184 @@
-//! Memory beyond a budget in files: an allocator for programs whose users may say how much memory
-//! they take.
-//!
-//! The data kept about very many files is a few large arrays. Where a budget was set with
-//! [`begin`], [`Allocator`] counts the bytes of large blocks, and puts those that exceed the budget
-//! into files of their own on a disk, mapped into memory (`MAP_SHARED`): the kernel writes their
-//! pages out and takes them back when memory is needed elsewhere, under a control group's limit
-//! too. So every array of a program can outgrow the budget, whatever it is made of, and results are
-//! the same. Without a budget a large allocation costs one comparison and one load more.
-//!
-//! - The files never have a name (`O_TMPFILE`), or lose it at once where a file system knows no
-//!   such files: however the process ends, they go with it.
-//! - Their room is reserved before it is used (`fallocate`, or zeros are written), so that a full
-//!   disk is an error and no `SIGBUS`. A disk that fails while it is read or written raises
-//!   `SIGBUS`, as for every mapped file.
-//! - An allocation cannot return an error. A block that no file can be made for stays in memory,
-//!   [`failure`] returns the reason, and the flag given to [`begin`] is set, which asks the program
-//!   to end.
-//! - A file system that is memory itself (tmpfs, ramfs) is skipped: nothing would be gained.
+//! Bytes that wait for a second look: few of them in memory, more in a file without a name in the
+//! temporary directory (`TMPDIR`), where there can be one. However the process ends, the file goes
+//! with it.
 //!
 //! ```
-//! use std::sync::{Arc, atomic::AtomicUsize};
-//!
-//! #[global_allocator]
-//! static ALLOCATOR: bc_edit::spill::Allocator = bc_edit::spill::Allocator;
-//!
-//! let stop = Arc::new(AtomicUsize::new(0));
-//! bc_edit::spill::begin(1 << 20, &["/var/tmp".into()], Arc::clone(&stop), 1);
-//! let large = vec![7_u8; 32 << 20];
-//! assert!(large.iter().all(|byte| *byte == 7));
-//! // 32 MiB lie in a file, or it is said why not.
-//! assert!(bc_edit::spill::most() >= 32 << 20 || bc_edit::spill::failure().is_some());
+//! let mut spill = bc_edit::spill::Spill::keeping(100);
+//! let offset = spill.push(&[7; 1000]);
+//! let mut bytes = [0; 3];
+//! spill.read_exact_at(&mut bytes, offset + 997)?;
+//! assert_eq!((bytes, spill.len()), ([7; 3], 1000));
+//! # Ok::<(), std::io::Error>(())
 //! ```
 
-mod allocator;
-mod block;
-mod directory;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use crate::content::{self, create_temporary};
 
-use bc_fs::escape;
-use rustix::io::Errno;
-
-use self::directory::Directory;
-
-pub use allocator::{Allocator, LARGE};
-
-/// Budget for large blocks of memory, the directory for those that exceed it, and their counts.
-struct Spill {
-    budget: usize,
-    directory: Result<Directory, String>,
-    stop: Arc<AtomicUsize>,
-    reason: usize,
-    /// Bytes of large blocks in memory. Blocks allocated before the budget was set are not in it:
-    /// it may be below zero.
-    kept: AtomicIsize,
-    /// Bytes in files, now and at most.
-    spilled: AtomicUsize,
-    most: AtomicUsize,
-    failure: OnceLock<String>,
+/// Bytes in the order they came, each known by its offset.
+#[derive(Debug)]
+pub struct Spill {
+    /// Bytes that are not in the file.
+    bytes: Vec<u8>,
+    file: Overflow,
+    /// Bytes in the file.
+    spilled: u64,
+    kept: usize,
 }
 
-static SPILL: OnceLock<Spill> = OnceLock::new();
-
-/// Limits blocks of at least [`LARGE`] bytes that are allocated after this to `budget` bytes of
-/// memory together; the others are in the first of `directories` that can hold them. If none can
-/// when one is needed, `reason` is stored in `stop`, unless that is set already. Smaller blocks are
-/// not counted.
-///
-/// Only the first call in a process has an effect, and only where [`Allocator`] is the global one.
-pub fn begin(budget: u64, directories: &[PathBuf], stop: Arc<AtomicUsize>, reason: usize) {
-    let spill = Spill {
-        budget: usize::try_from(budget).unwrap_or(usize::MAX),
-        directory: Directory::first_of(directories),
-        stop,
-        reason,
-        kept: AtomicIsize::new(0),
-        spilled: AtomicUsize::new(0),
-        most: AtomicUsize::new(0),
-        failure: OnceLock::new(),
-    };
-    let _ = SPILL.set(spill);
-}
-
-/// Returns the reason why a block that should be in a file is not: directory, operation and the
-/// system's reason, or what is wrong with each of the directories. The first failure stays.
-pub fn failure() -> Option<&'static str> {
-    SPILL.get()?.failure.get().map(String::as_str)
-}
-
-/// Returns the directory that files are in, if any of those given is fit to hold them.
-pub fn directory() -> Option<&'static Path> {
-    let directory = SPILL.get()?.directory.as_ref().ok()?;
-    Some(&directory.path)
-}
-
-/// Returns the largest number of bytes that were in files at any time.
-pub fn most() -> u64 {
-    SPILL
-        .get()
-        .map_or(0, |spill| spill.most.load(Ordering::Relaxed) as u64)
+#[derive(Debug)]
+enum Overflow {
+    NotYet,
+    To(File),
+    /// There is no place for one, or none any more: all that comes stays in memory.
+    Never,
 }
 
 impl Spill {
-    /// Takes `more` bytes of the budget, if they are left.
-    fn keep(&self, more: usize) -> bool {
-        let more = more.cast_signed();
-        let before = self.kept.fetch_add(more, Ordering::Relaxed);
-        let fits = before.saturating_add(more) <= self.budget.cast_signed().max(0);
-        if !fits {
-            self.kept.fetch_sub(more, Ordering::Relaxed);
+    /// Makes an empty one that keeps up to `kept` bytes in memory.
+    pub fn keeping(kept: usize) -> Spill {
+        Spill {
+            bytes: Vec::new(),
+            file: Overflow::NotYet,
+            spilled: 0,
+            kept,
         }
-        fits
     }
 
-    /// Counts `more` bytes that are kept whether they fit or not.
-    fn keep_anyway(&self, more: usize) {
-        self.kept.fetch_add(more.cast_signed(), Ordering::Relaxed);
+    /// True if nothing was appended.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
-    fn unkeep(&self, less: usize) {
-        self.kept.fetch_sub(less.cast_signed(), Ordering::Relaxed);
+    /// Returns the number of bytes, which is the offset that the next ones will have.
+    pub fn len(&self) -> u64 {
+        self.spilled + self.bytes.len() as u64
     }
 
-    fn count(&self, more: usize) {
-        let now = self.spilled.fetch_add(more, Ordering::Relaxed) + more;
-        self.most.fetch_max(now, Ordering::Relaxed);
+    /// Appends bytes, and returns the offset of the first.
+    pub fn push(&mut self, bytes: &[u8]) -> u64 {
+        let offset = self.len();
+        // Before, so that memory for more than is kept is asked for by long pieces only.
+        if !self.bytes.is_empty() && self.bytes.len().saturating_add(bytes.len()) > self.kept {
+            self.spill();
+        }
+        self.bytes.extend_from_slice(bytes);
+        if self.bytes.len() > self.kept {
+            self.spill();
+        }
+        offset
     }
 
-    fn uncount(&self, less: usize) {
-        self.spilled.fetch_sub(less, Ordering::Relaxed);
-    }
-
-    /// Takes note of a failure and asks for the end. Allocates, but nothing large.
-    fn fail(&self, error: &SpillFailure) {
-        let text = match (&self.directory, error) {
-            (Err(unfit), _) => unfit.clone(),
-            (Ok(directory), SpillFailure { op, errno }) => {
-                let path = escape(directory.path.as_os_str().as_encoded_bytes());
-                format!("{path}: {op}: {}", std::io::Error::from(*errno))
-            }
+    /// Moves the bytes in memory to the file, if possible.
+    fn spill(&mut self) {
+        if matches!(self.file, Overflow::NotYet) {
+            self.file = create_temporary().map_or(Overflow::Never, |fd| Overflow::To(fd.into()));
+        }
+        let Overflow::To(file) = &self.file else {
+            return;
         };
-        let _ = self.failure.set(text);
-        let (order, free) = (Ordering::SeqCst, 0);
-        let _ = self.stop.compare_exchange(free, self.reason, order, order);
+        if content::write_all_at(file, &self.bytes, self.spilled).is_ok() {
+            self.spilled += self.bytes.len() as u64;
+            self.bytes.clear();
+        } else {
+            // A full disk: bytes written already stay readable.
+            self.kept = usize::MAX;
+        }
+    }
+
+    /// Fills `buffer` with the bytes from an offset on.
+    ///
+    /// # Errors
+    /// If reading fails, or there are not so many.
+    pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.reader(offset, offset.saturating_add(buffer.len() as u64))
+            .read_exact(buffer)
+    }
+
+    /// Returns a reader of the bytes from one offset to another, as far as there are any.
+    pub fn reader(&self, start: u64, end: u64) -> impl Read + '_ {
+        SpillReader {
+            spill: self,
+            at: start,
+            end: end.min(self.len()),
+        }
     }
 }
 
-/// A failed operation and its error number.
-#[derive(Debug)]
-struct SpillFailure {
-    op: &'static str,
-    errno: Errno,
+/// Reads some of the bytes, from file and memory.
+struct SpillReader<'a> {
+    spill: &'a Spill,
+    at: u64,
+    end: u64,
 }
 
-impl SpillFailure {
-    fn at(op: &'static str) -> impl Fn(Errno) -> SpillFailure {
-        move |errno| SpillFailure { op, errno }
+impl Read for SpillReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX);
+        let most = buffer.len().min(left);
+        let buffer = &mut buffer[..most];
+        let count = match (self.at.checked_sub(self.spill.spilled), &self.spill.file) {
+            (None, Overflow::To(file)) => {
+                let in_file = (self.spill.spilled - self.at).min(buffer.len() as u64);
+                file.read_at(&mut buffer[..in_file as usize], self.at)?
+            }
+            (at, _) => (&self.spill.bytes[at.unwrap_or(0) as usize..]).read(buffer)?,
+        };
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_goes_to_a_file_where_there_can_be_one() {
+        let mut spill = Spill::keeping(100);
+        let offsets: Vec<u64> = (0..1000)
+            .map(|n: u16| spill.push(&n.to_le_bytes()))
+            .collect();
+        match spill.file {
+            Overflow::To(_) => assert!(spill.bytes.len() <= 100 && spill.spilled > 0),
+            _ => assert_eq!(spill.spilled, 0),
+        }
+        let get = |spill: &Spill, offset| {
+            let mut bytes = [0; 2];
+            spill.read_exact_at(&mut bytes, offset).unwrap();
+            u16::from_le_bytes(bytes)
+        };
+        for (n, offset) in (0..).zip(offsets) {
+            assert_eq!(get(&spill, offset), n);
+        }
+        // A disk that is full from here on.
+        spill.file = Overflow::To(File::open("/dev/null").unwrap());
+        let before = spill.spilled;
+        let offset = (0..1000).map(|n: u16| spill.push(&n.to_le_bytes())).last();
+        assert_eq!(spill.spilled, before);
+        assert_eq!(get(&spill, offset.unwrap()), 999);
+    }
+
+    #[test]
+    fn all_that_was_appended_is_read_in_order() {
+        for kept in [0, 1, 500, usize::MAX] {
+            let mut spill = Spill::keeping(kept);
+            assert!(spill.is_empty());
+            let mut expected = Vec::new();
+            for n in 0..300_usize {
+                let bytes = vec![n as u8; n % 7];
+                assert_eq!(spill.push(&bytes), expected.len() as u64);
+                expected.extend(bytes);
+            }
+            for (start, end) in [(0, expected.len()), (5, 5), (100, 700), (0, usize::MAX)] {
+                let mut found = Vec::new();
+                let mut reader = spill.reader(start as u64, end as u64);
+                reader.read_to_end(&mut found).unwrap();
+                assert_eq!(found, expected[start..end.min(expected.len())], "{kept}");
+            }
+            assert!(spill.read_exact_at(&mut [0; 9], spill.len() - 8).is_err());
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! Compares two manifests: both are packed, put in order of paths, and run through side by side.
-//! Everything is in a few arrays, which can grow beyond the memory (`bc_edit::spill`).
+//! Everything is in a few arrays.
 
 mod moves;
 mod packed;
@@ -112,6 +112,19 @@ impl Differences {
         self.changes = changes;
     }
 }
+
+/// Returns the bytes of memory that comparing a line takes at most: arrays grow by doubling.
+pub fn line_memory(file: &FileDigests) -> u64 {
+    let digests = file
+        .digests
+        .iter()
+        .map(|(_, digest)| 2 + digest.as_bytes().len());
+    (LINE + 2 * (file.path.len() + digests.sum::<usize>())) as u64
+}
+
+/// Bytes for each line beside its path and digests: where it begins, its place in the order, and a
+/// change.
+const LINE: usize = 128;
 
 /// Compares two manifests. Several records of one path (as several algorithms give) count as one. A
 /// path with a record without a digest is not reported, nor are paths below it, should it be a

@@ -30,6 +30,8 @@ pub struct ImportOptions<'a> {
     pub strip_prefix: &'a [u8],
     /// Time for the header, in nanoseconds since 1970.
     pub created_at: i64,
+    /// Bytes of memory that the lines may take; `None` for any number.
+    pub most_memory: Option<u64>,
 }
 
 impl<'a> ImportOptions<'a> {
@@ -40,6 +42,7 @@ impl<'a> ImportOptions<'a> {
             algorithm: None,
             strip_prefix: b"",
             created_at,
+            most_memory: None,
         }
     }
 }
@@ -48,6 +51,7 @@ bc_fs::setters! {
     ImportOptions<'a>:
     algorithm: Option<Algorithm>,
     strip_prefix: &'a [u8],
+    most_memory: Option<u64>,
 }
 
 /// Reads a GNU, BSD-tagged or hashdeep file (recognised by its content) and writes a manifest to
@@ -56,7 +60,8 @@ bc_fs::setters! {
 ///
 /// # Errors
 /// Fails on a line that cannot be parsed, a path that leaves the root, two digests for one path, an
-/// algorithm that cannot be determined, a failed read or write.
+/// algorithm that cannot be determined, lines that take more memory than they may, a failed read or
+/// write.
 pub fn import<W: Write>(
     what: &ImportOptions<'_>,
     mut input: impl BufRead,
@@ -68,6 +73,12 @@ pub fn import<W: Write>(
         true => columns(what, input)?,
         false => checksums(what, input)?,
     };
+    if let Some((needed, most)) = lines.needed_beyond().zip(what.most_memory) {
+        let text = format!(
+            "memory budget: {most} bytes are too few for its lines; at least {needed} are needed"
+        );
+        return Err(Error::at(ErrorKind::Refused, what.name, text));
+    }
     lines.sort();
     if let Some(twice) = lines.path_of_two() {
         let path = bc_fs::escape(twice);
@@ -178,7 +189,7 @@ fn checksums(what: &ImportOptions<'_>, input: impl BufRead) -> Result<(Algorithm
         options.lengths = vec![algorithm.digest_len()];
     }
     let mut algorithm = what.algorithm;
-    let mut lines = Lines::default();
+    let mut lines = Lines::within(what.most_memory);
     let mut reader = Reader::new(input, options).map_err(|error| bad(what, error.to_string()))?;
     while let Some(item) = reader
         .read()
@@ -243,7 +254,7 @@ fn by_length(bytes: usize) -> Option<Algorithm> {
 
 /// Reads the strongest wanted digest of each line.
 fn columns(what: &ImportOptions<'_>, input: impl BufRead) -> Result<(Algorithm, Lines), Error> {
-    let mut lines = Lines::default();
+    let mut lines = Lines::within(what.most_memory);
     let mut reader = hashdeep::Reader::new(input);
     let refused = |error: &bc_manifest::Error| match error.io_error() {
         Some(error) => Error::io(what.name, "read", error),

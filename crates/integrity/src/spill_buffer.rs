@@ -2,16 +2,13 @@
 //!
 //! It is only known at the end whether a path was removed or moved, and reports are in path order:
 //! from the first such path on, changes wait here. A packed change takes about 30 bytes and its
-//! values instead of several allocations; beyond [`KEPT`] they go to a file without a name in the
-//! temporary directory (`TMPDIR`), where there can be one.
+//! values instead of several allocations; beyond [`KEPT`] bytes they go to a file.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::FileExt;
 
-use bc_edit::content;
+use bc_edit::spill::Spill;
 use bc_fs::PathError;
 use bc_manifest::integrity::Kind;
 
@@ -19,25 +16,13 @@ use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::fields::Field;
 
 /// Bytes kept in memory.
-const KEPT: usize = 4 << 20;
+const KEPT: usize = 1 << 20;
 
 /// Packed changes in the order they came, each known by its offset.
 #[derive(Debug)]
 pub(crate) struct SpillBuffer {
-    /// Bytes that are not in the file.
-    bytes: Vec<u8>,
-    file: Spill,
-    /// Bytes in the file.
-    spilled: u64,
-    kept: usize,
-}
-
-#[derive(Debug)]
-enum Spill {
-    NotYet,
-    To(File),
-    /// There is no place for one: all stays in memory.
-    Never,
+    spill: Spill,
+    packed: Vec<u8>,
 }
 
 impl Default for SpillBuffer {
@@ -49,82 +34,42 @@ impl Default for SpillBuffer {
 impl SpillBuffer {
     fn keeping(kept: usize) -> SpillBuffer {
         SpillBuffer {
-            bytes: Vec::new(),
-            file: Spill::NotYet,
-            spilled: 0,
-            kept,
+            spill: Spill::keeping(kept),
+            packed: Vec::new(),
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.spill.is_empty()
     }
 
     /// Returns the offset that the next change will have.
     pub(crate) fn len(&self) -> u64 {
-        self.spilled + self.bytes.len() as u64
+        self.spill.len()
     }
 
     /// Appends a change and returns its offset.
     pub(crate) fn push(&mut self, change: &Change) -> u64 {
-        if self.bytes.len() >= self.kept {
-            self.spill();
-        }
-        let offset = self.len();
-        let at = self.bytes.len();
-        self.bytes.extend_from_slice(&[0; 4]);
-        pack(change, &mut self.bytes);
-        let len = (self.bytes.len() - at - 4) as u32;
-        self.bytes[at..at + 4].copy_from_slice(&len.to_le_bytes());
-        offset
-    }
-
-    /// Moves the bytes in memory to the file, if possible.
-    fn spill(&mut self) {
-        if matches!(self.file, Spill::NotYet) {
-            self.file =
-                content::create_temporary().map_or(Spill::Never, |file| Spill::To(file.into()));
-        }
-        let Spill::To(file) = &self.file else {
-            return;
-        };
-        if file.write_all_at(&self.bytes, self.spilled).is_ok() {
-            self.spilled += self.bytes.len() as u64;
-            self.bytes.clear();
-        } else {
-            // A full disk: bytes written already stay readable.
-            self.kept = usize::MAX;
-        }
+        self.packed.clear();
+        self.packed.extend_from_slice(&[0; 4]);
+        pack(change, &mut self.packed);
+        let len = (self.packed.len() - 4) as u32;
+        self.packed[..4].copy_from_slice(&len.to_le_bytes());
+        self.spill.push(&self.packed)
     }
 
     /// Returns the change at an offset that `push` returned.
     pub(crate) fn get(&self, offset: u64) -> io::Result<Change> {
-        let packed = match (offset.checked_sub(self.spilled), &self.file) {
-            (None, Spill::To(file)) => {
-                let mut len = [0; 4];
-                file.read_exact_at(&mut len, offset)?;
-                let mut packed = vec![0; u32::from_le_bytes(len) as usize];
-                file.read_exact_at(&mut packed, offset + 4)?;
-                return Ok(unpack(&mut PackedInput(&packed)));
-            }
-            (at, _) => &self.bytes[at.unwrap_or(0) as usize + 4..],
-        };
-        Ok(unpack(&mut PackedInput(packed)))
+        let mut len = [0; 4];
+        self.spill.read_exact_at(&mut len, offset)?;
+        let mut packed = vec![0; u32::from_le_bytes(len) as usize];
+        self.spill.read_exact_at(&mut packed, offset + 4)?;
+        Ok(unpack(&mut PackedInput(&packed)))
     }
 
     /// Returns all changes in order, with their offsets.
     pub(crate) fn iter(&self) -> impl Iterator<Item = io::Result<(u64, Change)>> + '_ {
-        let file = match &self.file {
-            Spill::To(file) => Some(FromStart(file, 0)),
-            _ => None,
-        };
-        let mut input: Box<dyn Read> = match file {
-            Some(file) => {
-                let spilled = BufReader::with_capacity(256 << 10, file.take(self.spilled));
-                Box::new(spilled.chain(&self.bytes[..]))
-            }
-            None => Box::new(&self.bytes[..]),
-        };
+        let mut input = BufReader::with_capacity(256 << 10, self.spill.reader(0, self.len()));
         let mut offset = 0;
         let mut packed = Vec::new();
         std::iter::from_fn(move || {
@@ -142,17 +87,6 @@ impl SpillBuffer {
             };
             Some(next())
         })
-    }
-}
-
-/// Reads a file from its beginning, wherever its own offset is.
-struct FromStart<'a>(&'a File, u64);
-
-impl Read for FromStart<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.0.read_at(buffer, self.1)?;
-        self.1 += count as u64;
-        Ok(count)
     }
 }
 
@@ -444,26 +378,6 @@ mod tests {
                     unproven: marks[3],
                 },
             )
-    }
-
-    #[test]
-    fn it_goes_to_a_file_where_there_can_be_one() {
-        let mut buffer = SpillBuffer::keeping(100);
-        let change = Change::new(Class::Removed, b"some/path", Kind::File);
-        let offsets: Vec<u64> = (0..1000).map(|_| buffer.push(&change)).collect();
-        let last = offsets[offsets.len() - 1];
-        match buffer.file {
-            Spill::To(_) => assert!(buffer.bytes.len() < 200 && buffer.spilled > 0),
-            _ => assert_eq!(buffer.spilled, 0),
-        }
-        assert_eq!(buffer.get(0).unwrap(), change);
-        assert_eq!(buffer.get(last).unwrap(), change);
-        // A disk that is full from here on.
-        buffer.file = Spill::To(File::open("/dev/null").unwrap());
-        let before = buffer.spilled;
-        let offset = (0..1000).map(|_| buffer.push(&change)).last().unwrap();
-        assert_eq!(buffer.spilled, before);
-        assert_eq!(buffer.get(offset).unwrap(), change);
     }
 
     proptest! {

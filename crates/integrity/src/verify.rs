@@ -175,6 +175,8 @@ pub fn verify(
             },
         )?;
     } else {
+        // Nothing is read, and what is kept has to fit all the same.
+        hash_options(&tree, |_| false, algorithm, work)?;
         let same = match (what.trust, what.detail) {
             _ if scope.is_some() => Same::Shown,
             (Trust::Checked, Detail::Changes | Detail::First) => Same::Counted,

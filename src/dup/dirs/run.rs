@@ -15,7 +15,6 @@ use bc_walk::{Entries, Repeats};
 use super::args::{DirsArgs, Format};
 use super::{html, output};
 use crate::args::WalkArgs;
-use crate::budget::Kept;
 use crate::dup::args::search::SearchArgs;
 use crate::dup::offline_manifests::OfflineManifests;
 use crate::dup::plan::SearchPlan;
@@ -109,11 +108,12 @@ fn options(session: &Session, args: &DirsArgs, found: &Found, span: Span) -> Out
     options.min_files = args.min_files;
     options.span = span;
     options.algorithm = found.algorithm;
+    let state = bc_find::dirs::dirs_memory(&found.listing);
+    session.read_options(1, 1, state)?;
     if matches!(args.format, Format::Json | Format::Jsonl) {
         let algorithms = vec![digest_algorithm(found.algorithm)];
         let mut reading = HashOptions::new(algorithms);
         let width = Batch::new(&reading.algorithms, reading.cpu).width();
-        let state = Kept::Arrays(bc_find::dirs::dirs_memory(&found.listing));
         reading.workers = session.workers(found.listing.len(), width, state);
         reading.read = session.read_options(reading.workers, width, state)?;
         reading.start = session.common.threads.start();

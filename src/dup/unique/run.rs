@@ -14,7 +14,6 @@ use super::args::UniqueArgs;
 use super::output::{self, Asked};
 use super::plan::UniquePlan;
 use super::report;
-use crate::budget::Kept;
 use crate::dup::references;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -114,7 +113,6 @@ fn find(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<
     let width = Batch::new(&[options.scan.algorithm], options.scan.cpu).width();
     let files = paths.len() + references.len();
     let state = bc_find::scan::scan_memory(&paths) + bc_find::scan::scan_memory(&references);
-    let state = Kept::Arrays(state);
     options.scan.workers = session.workers(files, width, state);
     options.scan.read = session.read_options(options.scan.workers, width, state)?;
     let sides = Sides {

@@ -320,3 +320,20 @@ impl crate::CopyOptions {
         options
     }
 }
+
+#[test]
+fn state_that_has_no_room_is_refused_before_anything_is_written() {
+    let ground = Ground::new();
+    populate(&ground);
+    let mut options = ground.options(&["from"], "to");
+    options.most_memory = Some(100);
+    let error = run(&options).0.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    let text = error.to_string();
+    let (_, rest) = text.split_once("kept of the files, and ").unwrap();
+    let needed: u64 = rest.split(' ').next().unwrap().parse().unwrap();
+    assert!(!ground.at("to").exists());
+    options.most_memory = Some(needed);
+    done(&options);
+    assert!(ground.at("to/a/small").exists());
+}

@@ -54,12 +54,6 @@ pub fn stage(key: [u8; HASH / 2]) -> String {
     text(begin) + &hex + &text(end)
 }
 
-/// Returns the name of a file that holds what a process cannot keep in memory, for the moment before
-/// it loses the name.
-pub(crate) fn spill(process: u32, count: u32) -> String {
-    format!(".bc-spill-{process}-{count}")
-}
-
 /// Returns the beginning of the names of all outputs to one target. Of fixed length, so that a name
 /// at the file system's limit has temporaries too.
 pub(crate) fn output(target: &[u8]) -> String {

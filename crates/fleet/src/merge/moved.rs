@@ -1,12 +1,11 @@
 //! Files of one name that turn up twice: they were moved from one part of the tree to another after
-//! the first was read. Sorted runs of their numbers are kept in a file without a name, so that any
-//! number of files takes the same memory.
+//! the first was read. Sorted runs of their numbers go to a file, so that any number of files takes
+//! the same memory.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::FileExt;
+use std::io::{self, BufRead, BufReader};
 
+use bc_edit::spill::Spill;
 use bc_manifest::integrity::{Entry, Kind};
 use bc_pool::Cancel;
 
@@ -35,54 +34,42 @@ pub(super) fn key(entry: &Entry) -> Option<u64> {
 }
 
 /// Inode numbers, among which repeated ones are searched for.
-#[derive(Default)]
 pub(super) struct Inodes {
     run: Vec<u64>,
-    /// File of sorted runs; without one everything stays in memory.
-    spilled: Option<File>,
-    /// Lengths of the runs in the file, in numbers.
-    runs: Vec<usize>,
-    /// True if no file could be made.
-    in_memory: bool,
-    failed: Option<io::Error>,
+    /// Sorted runs.
+    spill: Spill,
+    /// Where the runs begin.
+    runs: Vec<u64>,
+}
+
+impl Default for Inodes {
+    fn default() -> Inodes {
+        Inodes {
+            run: Vec::new(),
+            spill: Spill::keeping(0),
+            runs: Vec::new(),
+        }
+    }
 }
 
 impl Inodes {
     pub(super) fn see(&mut self, key: u64) {
         self.run.push(key);
-        if self.run.len() >= RUN && !self.in_memory {
+        if self.run.len() >= RUN {
             self.spill();
         }
     }
 
     fn spill(&mut self) {
-        if self.spilled.is_none() {
-            self.spilled = bc_edit::content::create_temporary().map(File::from);
-        }
-        let Some(file) = &mut self.spilled else {
-            self.in_memory = true;
-            return;
-        };
         self.run.sort_unstable();
         let bytes: Vec<u8> = self.run.iter().flat_map(|key| key.to_ne_bytes()).collect();
-        match file.write_all(&bytes) {
-            Ok(()) => {
-                self.runs.push(self.run.len());
-                self.run.clear();
-            }
-            Err(error) => {
-                self.in_memory = true;
-                self.failed = Some(error);
-            }
-        }
+        self.runs.push(self.spill.push(&bytes));
+        self.run.clear();
     }
 
     /// Returns the numbers that came more than once, in order; the first of them if there are very
     /// many.
     pub(super) fn repeated(mut self) -> io::Result<Vec<u64>> {
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
         self.run.sort_unstable();
         let mut found = Vec::new();
         let mut add = |key| {
@@ -90,23 +77,13 @@ impl Inodes {
                 found.push(key);
             }
         };
-        let Some(file) = self.spilled else {
-            let pairs = self.run.windows(2).filter(|pair| pair[0] == pair[1]);
-            pairs.for_each(|pair| add(pair[0]));
-            return Ok(found);
-        };
-        let mut runs = Vec::with_capacity(self.runs.len());
-        let mut at = 0;
-        for len in self.runs {
-            let end = at + len as u64 * 8;
-            let piece = RunPiece {
-                file: &file,
-                at,
-                end,
-            };
-            runs.push(BufReader::with_capacity(PIECE, piece));
-            at = end;
-        }
+        let ends = self.runs.iter().skip(1).copied().chain([self.spill.len()]);
+        let mut runs: Vec<_> = self
+            .runs
+            .iter()
+            .zip(ends)
+            .map(|(start, end)| BufReader::with_capacity(PIECE, self.spill.reader(*start, end)))
+            .collect();
         let mut rest = self.run.into_iter();
         let mut heads = std::collections::BinaryHeap::new();
         let push = |heads: &mut std::collections::BinaryHeap<_>, key: Option<u64>, nth: usize| {
@@ -129,23 +106,6 @@ impl Inodes {
             push(&mut heads, key, nth);
         }
         Ok(found)
-    }
-}
-
-/// A run in the file.
-struct RunPiece<'a> {
-    file: &'a File,
-    at: u64,
-    end: u64,
-}
-
-impl Read for RunPiece<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);
-        let len = buffer.len().min(left);
-        let count = self.file.read_at(&mut buffer[..len], self.at)?;
-        self.at += count as u64;
-        Ok(count)
     }
 }
 
@@ -198,14 +158,14 @@ mod tests {
             .map(|n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15))
             .collect();
         let twice = [keys[3], keys[2500], keys[4999]];
-        for (spill_every, in_memory) in [(usize::MAX, false), (100, false), (100, true)] {
+        for (spill_every, kept) in [(usize::MAX, 0), (100, 0), (100, usize::MAX)] {
             let mut inodes = Inodes {
-                in_memory,
+                spill: Spill::keeping(kept),
                 ..Inodes::default()
             };
             for (nth, key) in keys.iter().chain(&twice).chain(&twice[..1]).enumerate() {
                 inodes.see(*key);
-                if !in_memory && (nth + 1).is_multiple_of(spill_every) {
+                if (nth + 1).is_multiple_of(spill_every) {
                     inodes.spill();
                 }
             }

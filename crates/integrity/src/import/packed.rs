@@ -1,5 +1,4 @@
-//! Lines of digests, packed: 21 bytes each beside path and digest, in two arrays that can grow
-//! beyond the available memory (`bc_edit::spill`).
+//! Lines of digests, packed: 21 bytes each beside path and digest, in two arrays.
 
 use bc_digest::Digest;
 use bc_manifest::integrity::path_order;
@@ -13,9 +12,13 @@ pub(super) struct PackedLine<'a> {
     pub(super) size: Option<u64>,
 }
 
-/// Any number of lines.
+/// Lines, as far as they fit in the memory that they may take.
 #[derive(Default)]
 pub(super) struct Lines {
+    /// Bytes that they may take; `None` for any number.
+    most: Option<u64>,
+    /// Bytes that all lines take, also those that did not fit.
+    needed: u64,
     /// For each line the length of its path in 4 bytes, that of its digest in one, with [`SIZED`]
     /// if it has a size, which is in 8 bytes; then path and digest.
     packed: Vec<u8>,
@@ -28,10 +31,33 @@ const SIZED: u8 = 0x80;
 /// Bytes before the path.
 const HEAD: usize = 13;
 
+/// Bytes of a line beside path and digest, in both arrays.
+const LINE: usize = HEAD + size_of::<u64>();
+
 impl Lines {
+    /// Makes an empty list that may take `most` bytes.
+    pub(super) fn within(most: Option<u64>) -> Lines {
+        Lines {
+            most,
+            ..Lines::default()
+        }
+    }
+
+    /// Returns the bytes that the lines need, if they may not take as many: then there are none.
+    pub(super) fn needed_beyond(&self) -> Option<u64> {
+        self.most
+            .filter(|most| self.needed > *most)
+            .map(|_| self.needed)
+    }
+
     /// Adds a line. Paths are shorter than 4 GiB: lines are.
     pub(super) fn push(&mut self, path: &[u8], digest: &Digest, size: Option<u64>) {
         let digest = digest.as_bytes();
+        self.needed += (2 * (LINE + path.len() + digest.len())) as u64;
+        if self.needed_beyond().is_some() {
+            (self.packed, self.starts) = Default::default();
+            return;
+        }
         self.starts.push(self.packed.len() as u64);
         self.packed
             .extend_from_slice(&(path.len() as u32).to_le_bytes());
@@ -45,7 +71,7 @@ impl Lines {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.starts.is_empty()
+        self.needed == 0
     }
 
     fn at(packed: &[u8], start: u64) -> PackedLine<'_> {
