@@ -1,6 +1,6 @@
 //! `cargo xtask dist`: the parts of a release. The program with the manual pages and shell
-//! completions that it writes itself, and the guide as one more page; a Debian package and a
-//! tarball of them; and their checksums, by the program itself.
+//! completions that it writes itself, and the guide as one more page; a tarball of
+//! them, and the files that cargo-deb makes a Debian package of.
 //!
 //! The guide is Markdown, and the reader of Markdown is no part of the program: those who build
 //! from source have the guide in `src/guide`, packages bring the page.
@@ -10,9 +10,7 @@ mod deb;
 mod deb_check;
 mod elf;
 mod guide;
-mod lintian;
 mod static_build;
-mod sums;
 mod symbols;
 mod tarball;
 #[cfg(test)]
@@ -49,7 +47,6 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     pages(&bc, &dir)?;
     let copyright = copyright::text()?;
     write(&dir.join("copyright"), &copyright)?;
-    let mut made = Vec::new();
     // A build is static where the C library's archives are installed.
     let is_static = !elf::needs_interpreter(&bc)?;
     let whole = match (is_static, linked_in) {
@@ -58,14 +55,13 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         (false, false) => None,
     };
     match whole {
-        Some(whole) => made.push(tarball::build(&whole, &dir, &release)?),
+        Some(whole) => tarball::build(&whole, &dir, &release)?,
         None => println!("not built: the tarball; --static builds the program for it"),
     }
-    made.extend(deb::build(&bc, &dir, &release, &copyright)?);
+    deb::build(&bc, &dir.join("deb"), &release)?;
     if apart {
-        made.push(symbols::pack(&dir, &release)?);
+        symbols::pack(&dir, &release)?;
     }
-    sums::write(&bc, &dir, &made)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -80,11 +76,9 @@ fn pages(bc: &Path, dir: &Path) -> Result<()> {
     generate(bc, "bc", "complete-fish", &completions.join("bc.fish"))
 }
 
-/// Version and description of the program in Cargo.toml.
+/// Version of the program in Cargo.toml.
 struct Release {
     version: String,
-    /// One line, in lower case, without a full stop.
-    description: String,
 }
 
 impl Release {
@@ -98,7 +92,6 @@ impl Release {
         let text = |key: &str| ours[key].as_str().unwrap_or("").to_owned();
         Ok(Release {
             version: text("version"),
-            description: text("description").to_lowercase(),
         })
     }
 

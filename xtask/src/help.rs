@@ -39,8 +39,6 @@ cargo xtask COMMAND
   sanitize [address|thread]
       the tests of the crates with unsafe code under AddressSanitizer, of those with threads under
       ThreadSanitizer (nightly toolchain with rust-src)
-  coverage [--html] [PACKAGE...]
-      the lines that the tests run, the least covered files first (component llvm-tools)
   gnu [--source D] [--bc FILE] [--only WORD] [--verbose]
       coreutils' own tests of its checksum programs, with the release binary under their names; the
       source is downloaded if no folder that holds it is named
@@ -49,8 +47,8 @@ cargo xtask COMMAND
   perf-mode apply|restore
       governor, boost and address randomisation for steady timings
   dist [--dir D] [--static] [--symbols] [--tag vN.N.N]
-      what a release is made of: the program, manual pages and completions; a tarball, a Debian
-      package where dpkg-deb is installed (checked by lintian where that is), and SHA256SUMS.
+      what a release is made of: the program, manual pages and completions; a tarball, and the
+      files that `cargo deb --no-build --no-strip` makes the Debian package of.
       --static: build the tarball's program even where a plain build is not static;
       --symbols: tables of lines in a file of their own; --tag: fail if it is not the version's
   api [--write] [--baseline REV]

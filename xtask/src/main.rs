@@ -7,7 +7,6 @@ mod args;
 mod bench;
 mod circles;
 mod correctness;
-mod coverage;
 mod datasets;
 mod dist;
 mod filesystems;
@@ -41,7 +40,6 @@ const COMMANDS: &[(&str, Run)] = &[
     ("tidy", tidy::run),
     ("circles", circles::run),
     ("sanitize", sanitize::run),
-    ("coverage", coverage::run),
     ("gnu", gnu::run),
     ("isa", isa::run),
     ("perf-mode", perf_mode::run),

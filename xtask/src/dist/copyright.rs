@@ -96,7 +96,7 @@ pub(super) fn text() -> Result<String> {
          Comment: The program is one file, into which the libraries below are linked.\n",
     );
     let mut used = BTreeSet::from(["GPL-3+".to_owned(), "LGPL-3+".to_owned()]);
-    let libraries = "crates/digest/* crates/fs/* crates/manifest/* crates/pool/* crates/read/* \
+    let libraries = "crates/digest/* crates/edit/* crates/fs/* crates/manifest/* crates/pool/* crates/read/* \
                      crates/testkit/* crates/walk/*";
     for (files, licence) in [("*", "GPL-3+"), (libraries, "LGPL-3+")] {
         write!(

@@ -41,9 +41,9 @@ pub(super) fn split(whole: &Path, program: &Path, tables: &Path) -> Result<()> {
 }
 
 /// Packs the tables as a file of the release.
-pub(super) fn pack(dir: &Path, release: &Release) -> Result<PathBuf> {
+pub(super) fn pack(dir: &Path, release: &Release) -> Result<()> {
     let to = dir.join(format!("{}.debug", release.stem()));
     std::fs::copy(dir.join("bc.debug"), &to).with_context(|| to.display().to_string())?;
     println!("{}", to.display());
-    Ok(to)
+    Ok(())
 }

@@ -2,7 +2,7 @@
 //! licences. The same files give the same bytes.
 
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
@@ -13,7 +13,7 @@ use super::{NAMES, Release, epoch};
 use crate::sh;
 
 /// Packs the files already in `dir`, and `program`.
-pub(super) fn build(program: &Path, dir: &Path, release: &Release) -> Result<PathBuf> {
+pub(super) fn build(program: &Path, dir: &Path, release: &Release) -> Result<()> {
     if needs_interpreter(program)? {
         bail!("{}: is linked dynamically", program.display());
     }
@@ -30,7 +30,7 @@ pub(super) fn build(program: &Path, dir: &Path, release: &Release) -> Result<Pat
     sh::run(tar.arg(&stem))?;
     check(&to, &stem)?;
     println!("{}", to.display());
-    Ok(to)
+    Ok(())
 }
 
 /// Lays out its contents. The applets' names are links, as `bc install` makes them.
