@@ -4,6 +4,10 @@
 //! Both have one shape: long pieces are folded, sixteen bytes at a time, by carry-less
 //! multiplication, where the CPU has it ("Fast CRC Computation for Generic Polynomials Using
 //! PCLMULQDQ Instruction", Intel 2009), and the rest goes through tables.
+//!
+//! The crate `crc-fast` is as quick with long pieces (61 GB/s and 52 to 62 here, in a cache). It asks
+//! the standard library what the CPU has, which takes 33 µs in a virtual machine (see `cpuid`): 4 to
+//! 5 % of what `cksum` takes for a small file.
 
 #[cfg(target_arch = "x86_64")]
 mod clmul;

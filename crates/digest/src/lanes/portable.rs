@@ -1,5 +1,7 @@
 //! Single-stream compression without instructions of our own choosing: the RustCrypto crates (which
-//! detect SHA-NI and AVX2 themselves) and a plain BLAKE2b.
+//! detect SHA-NI and AVX2 themselves) and a plain BLAKE2b. The crate `blake2` is as quick (1.53 GB/s,
+//! this 1.58), but takes and gives no chaining value, by which a message leaves its lane when it is
+//! the last one: in its lane it would have half of that speed.
 
 use super::StreamKernel;
 
