@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::event::Event;
-use crate::meta;
+use crate::meta::{self, Attributed};
 use crate::plan::makes_dir;
 use crate::record::{self, RootRecord};
 use crate::results::{EntryOutcome, Proof, State, meta_of};
@@ -389,26 +389,15 @@ impl Worker<'_> {
             retry_on_intr(|| rustix::fs::openat(&*place, name, flags, Mode::empty()))
         };
         let failed = |errno| Error::new(path(), "getxattr", errno);
-        if !preserve.xattrs {
-            let wanted = FileMetadata::new(&raw, Vec::new());
-            if !preserve.mode {
-                return Ok(wanted);
+        match self.xattrs.metadata(&raw, Attributed::At(&way), preserve) {
+            Err(Errno::NOENT) => {
+                let open = open().map_err(failed)?;
+                let source = Attributed::Open(open.as_fd());
+                let wanted = self.xattrs.metadata(&raw, source, preserve);
+                wanted.map_err(failed)
             }
-            let list = match self.xattrs.acl_at(&way) {
-                Err(Errno::NOENT) => {
-                    let open = open().map_err(failed)?;
-                    let list = self.xattrs.acl_of(open.as_fd());
-                    list.map(|list| list.map(<[u8]>::to_vec))
-                }
-                list => list.map(|list| list.map(<[u8]>::to_vec)),
-            };
-            return Ok(wanted.without_acl(list.map_err(failed)?.as_deref()));
+            wanted => wanted.map_err(failed),
         }
-        let xattrs = match self.xattrs.at(&way) {
-            Err(Errno::NOENT) => self.xattrs.of_file(open().map_err(failed)?.as_fd()),
-            xattrs => xattrs,
-        };
-        Ok(FileMetadata::new(&raw, xattrs.map_err(failed)?))
     }
 
     /// The permission bits of a directory of the destination.

@@ -7,8 +7,8 @@ use bc_edit::metadata::{
     ACCESS_ACL, FileMetadata, GivenMode, GivenParts, GivenTimes, MetadataPart, NotGiven,
     PresentAcl, Subject, sorted,
 };
-pub(crate) use bc_fs::xattr::Xattrs;
-use bc_fs::xattr::{Attributed, NoFile, XattrReader};
+pub(crate) use bc_fs::xattr::{Attributed, Xattrs};
+use bc_fs::xattr::{NoFile, XattrReader};
 use bc_walk::FileStat;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
@@ -140,14 +140,23 @@ impl SourceXattrs {
         Ok(sorted(self.0.all(Attributed::<NoFile>::At(path))?))
     }
 
-    /// Returns the access control list of an open file, if it has one.
-    pub(crate) fn acl_of(&mut self, file: BorrowedFd<'_>) -> Result<Option<&[u8]>, Errno> {
-        Ok(self.0.value(Attributed::Open(file), ACCESS_ACL)?)
-    }
-
-    /// Returns the same of the file at `path`, a link itself.
-    pub(crate) fn acl_at(&mut self, path: &[u8]) -> Result<Option<&[u8]>, Errno> {
-        Ok(self.0.value(Attributed::<NoFile>::At(path), ACCESS_ACL)?)
+    /// Returns the metadata of a source with this `stat`, as far as copies are to have it.
+    pub(crate) fn metadata(
+        &mut self,
+        stat: &Stat,
+        source: Attributed<'_, BorrowedFd<'_>>,
+        preserve: Preserve,
+    ) -> Result<FileMetadata, Errno> {
+        if preserve.xattrs {
+            let xattrs = sorted(self.0.all(source)?);
+            return Ok(FileMetadata::new(stat, xattrs));
+        }
+        let wanted = FileMetadata::new(stat, Vec::new());
+        let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+        match preserve.mode && !is_link {
+            true => Ok(wanted.without_acl(self.0.value(source, ACCESS_ACL)?)),
+            false => Ok(wanted),
+        }
     }
 }
 

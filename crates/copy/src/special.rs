@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
 use crate::decide::{Decision, EntryWanted};
-use crate::meta::{self, LostMeta};
+use crate::meta::{self, Attributed, LostMeta};
 use crate::place::Place;
 use crate::plan::SkippedEntry;
 use crate::results::State;
@@ -83,18 +83,10 @@ impl Worker<'_> {
             }
             let thing = thing(dir, name, &raw).map_err(failed("readlink"))?;
             let path = [own_path(dir).as_bytes(), b"/", name.to_bytes()].concat();
-            let preserve = job.plan.options.preserve;
-            let wanted = match preserve.xattrs {
-                true => self
-                    .xattrs
-                    .at(&path)
-                    .map(|found| FileMetadata::new(&raw, found)),
-                false if preserve.mode && stat.kind() != FileKind::Symlink => {
-                    let list = self.xattrs.acl_at(&path);
-                    list.map(|list| FileMetadata::new(&raw, Vec::new()).without_acl(list))
-                }
-                false => Ok(FileMetadata::new(&raw, Vec::new())),
-            };
+            let source = Attributed::At(&path);
+            let wanted = self
+                .xattrs
+                .metadata(&raw, source, job.plan.options.preserve);
             let wanted = match wanted {
                 // It was there just now: there is no way to it without /proc.
                 Err(Errno::NOENT) => {

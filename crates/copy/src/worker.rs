@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use crate::beneath::DestDir;
 use crate::job::Job;
-use crate::meta::{LostMeta, SourceXattrs, fstat};
+use crate::meta::{Attributed, LostMeta, SourceXattrs, fstat};
 use crate::options::Durability;
 use crate::place::{Open, Place, is_settled};
 use crate::queue::Queue;
@@ -140,18 +140,11 @@ impl<'a> Worker<'a> {
                 return Err(Error::of_kind(tree.source_path(item), "read", kind));
             }
         }
-        let file = open.file.as_fd();
-        let preserve = self.job.plan.options.preserve;
-        if !preserve.xattrs {
-            let wanted = FileMetadata::new(&raw, Vec::new());
-            if !preserve.mode {
-                return Ok(wanted);
-            }
-            let list = self.xattrs.acl_of(file).map_err(failed("getxattr"))?;
-            return Ok(wanted.without_acl(list));
-        }
-        let xattrs = self.xattrs.of_file(file).map_err(failed("getxattr"))?;
-        Ok(FileMetadata::new(&raw, xattrs))
+        let source = Attributed::Open(open.file.as_fd());
+        let wanted = self
+            .xattrs
+            .metadata(&raw, source, self.job.plan.options.preserve);
+        wanted.map_err(failed("getxattr"))
     }
 
     /// Opens the directory that an entry of a listing is in, at its source.
