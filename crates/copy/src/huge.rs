@@ -11,7 +11,7 @@ use bc_digest::blake3_tree::{Subtree, root, subtree};
 use bc_digest::{Algorithm, Digest};
 use bc_edit::content;
 use bc_pool::Cancel;
-use bc_walk::{Error, FileStat};
+use bc_walk::Error;
 use rustix::fs::FallocateFlags;
 
 use crate::data::{self, BLOCK, DataError, Layout, PART, layout};
@@ -19,8 +19,7 @@ use crate::decide::read_full;
 use crate::job::Job;
 use crate::known::Blocks;
 use crate::options::CopyOptions;
-use crate::place::Open;
-use crate::receiver::{Receiver, begin, complete, give_up, one_state, stages};
+use crate::receiver::{Receiver, SourceReading, begin, receive, stages};
 use crate::record;
 use crate::stage::{Stage, StageContent};
 use crate::tree::RootItem;
@@ -65,47 +64,21 @@ struct HugeShared<'a> {
 /// Copies a huge file with all workers.
 pub(crate) fn huge(workers: &mut [Worker<'_>], item: RootItem) {
     if let Some((places, open)) = begin(workers, item) {
-        let mut receivers = stages(workers, places, Some(&open.stat));
-        match fill(&mut receivers, &open) {
-            Ok(stat) => complete(workers, receivers, &open, &stat),
-            Err(error) => give_up(workers, receivers, &error),
-        }
+        let receivers = stages(workers, places, Some(&open.stat));
+        receive(workers, receivers, &open, |receivers, reading| {
+            reading.in_blocks(receivers)
+        });
     }
     workers.iter_mut().for_each(Worker::settle);
 }
 
-/// Fills stages with one state of their source.
-fn fill(receivers: &mut [Receiver<'_>], open: &Open) -> Result<FileStat, Error> {
-    let Some(first) = receivers.first() else {
-        return Ok(open.stat.clone());
-    };
-    let (job, item) = (first.job, first.place.item);
-    let mut again = false;
-    let (stat, _) = one_state(job, item, open, |stat, go_on| {
-        let reading = SourceReading {
-            open,
-            layout: &layout(job.plan.options.sparse, open, stat),
-            again: std::mem::replace(&mut again, true),
-            go_on,
-        };
-        reading.bytes(receivers)?;
-        // Two readings of one state give the same.
-        Ok(receivers.iter().map(|one| one.digest).collect::<Vec<_>>())
-    })?;
-    Ok(stat)
-}
-
-/// One reading of a source.
-struct SourceReading<'a> {
-    open: &'a Open,
-    layout: &'a Layout,
-    /// True if it is not the first reading: nothing written before counts.
-    again: bool,
-    go_on: &'a (dyn Fn() -> bool + Sync),
-}
-
 impl SourceReading<'_> {
-    fn bytes(&self, receivers: &mut [Receiver<'_>]) -> Result<(), Error> {
+    /// Copies the blocks of one state with all workers.
+    fn in_blocks(&self, receivers: &mut [Receiver<'_>]) -> Result<(), Error> {
+        let Some(first) = receivers.first() else {
+            return Ok(());
+        };
+        let layout = layout(first.job.plan.options.sparse, self.open, self.stat);
         let mut written = Vec::with_capacity(receivers.len());
         for receiver in receivers {
             receiver.prepare(self.open, self.again);
@@ -113,14 +86,19 @@ impl SourceReading<'_> {
                 written.push(receiver);
             } else if receiver.failed.is_none() {
                 // The content that is there is proven, not its origin.
-                self.blocks(&mut [receiver], true)?;
+                self.blocks(&mut [receiver], &layout, true)?;
             }
         }
-        self.blocks(&mut written, false)
+        self.blocks(&mut written, &layout, false)
     }
 
     /// Copies all blocks, and gives each receiver the digest of the whole.
-    fn blocks(&self, receivers: &mut [&mut Receiver<'_>], is_clone: bool) -> Result<(), Error> {
+    fn blocks(
+        &self,
+        receivers: &mut [&mut Receiver<'_>],
+        layout: &Layout,
+        is_clone: bool,
+    ) -> Result<(), Error> {
         let Some(first) = receivers.first() else {
             return Ok(());
         };
@@ -132,7 +110,7 @@ impl SourceReading<'_> {
                 false => self.open.file.as_fd(),
             },
             lanes,
-            layout: self.layout,
+            layout,
             is_clone,
             next: AtomicU64::new(0),
             stop: AtomicBool::new(false),

@@ -32,7 +32,7 @@ use crate::job::Job;
 use crate::options::ManifestPlace;
 use crate::results::{Proof, Rows, State};
 use crate::stamp::{Ends, Lasting, Stamp};
-use crate::tree::RootItem;
+use crate::tree::{RootItem, SourceTree};
 use crate::unread::Unlisted;
 use crate::worker::{USUAL, Worker};
 use about::{header, scope};
@@ -266,7 +266,7 @@ fn fill(
         beside,
     } = about;
     let mut worker = Worker::new(job);
-    let mut heads = heads(job, plan, unlisted, beside);
+    let mut heads = heads(&job.plan.tree, plan, unlisted, beside);
     // True while all that is written belongs to this copy.
     let mut is_all = true;
     let mut last = Vec::new();
@@ -289,7 +289,7 @@ fn fill(
         let is_root = path == ROOT;
         let entry = match next {
             Next::Item(item, end) => {
-                push(job, plan, &mut heads, RootItem(item.0 + 1), end);
+                push(&job.plan.tree, plan, &mut heads, RootItem(item.0 + 1), end);
                 entry(&mut worker, rows, item, path, known, lasting)
             }
             Next::Unlisted(nth) => Some(unlisted_entry(path, &unlisted[nth])),
@@ -320,9 +320,9 @@ fn fill(
 }
 
 /// Returns the path of an entry in the manifest.
-fn path_in(job: &Job<'_>, plan: &ManifestPlan, item: RootItem) -> Vec<u8> {
+fn path_in(tree: &SourceTree, plan: &ManifestPlan, item: RootItem) -> Vec<u8> {
     let mut path = Vec::with_capacity(USUAL);
-    job.plan.tree.write_target(item, &mut path);
+    tree.write_target(item, &mut path);
     below(plan, path)
 }
 

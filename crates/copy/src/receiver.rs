@@ -134,8 +134,55 @@ pub(crate) fn stages<'a>(
     receivers
 }
 
+/// One reading of a source.
+pub(crate) struct SourceReading<'a> {
+    pub(crate) open: &'a Open,
+    /// The state that is read.
+    pub(crate) stat: &'a FileStat,
+    /// True if it is not the first reading: nothing written before counts.
+    pub(crate) again: bool,
+    pub(crate) go_on: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// Makes `read` fill stages with one state of their source, and queues them for their names.
+pub(crate) fn receive<'a>(
+    workers: &mut [Worker<'_>],
+    mut receivers: Vec<Receiver<'a>>,
+    open: &Open,
+    read: impl FnMut(&mut [Receiver<'a>], &SourceReading<'_>) -> Result<(), Error>,
+) {
+    match fill(&mut receivers, open, read) {
+        Ok(stat) => complete(workers, receivers, open, &stat),
+        Err(error) => give_up(workers, receivers, &error),
+    }
+}
+
+fn fill<'a>(
+    receivers: &mut [Receiver<'a>],
+    open: &Open,
+    mut read: impl FnMut(&mut [Receiver<'a>], &SourceReading<'_>) -> Result<(), Error>,
+) -> Result<FileStat, Error> {
+    let Some(first) = receivers.first() else {
+        return Ok(open.stat.clone());
+    };
+    let (job, item) = (first.job, first.place.item);
+    let mut again = false;
+    let (stat, _) = one_state(job, item, open, |stat, go_on| {
+        let reading = SourceReading {
+            open,
+            stat,
+            again: std::mem::replace(&mut again, true),
+            go_on,
+        };
+        read(receivers, &reading)?;
+        // Two readings of one state give the same.
+        Ok(receivers.iter().map(|one| one.digest).collect::<Vec<_>>())
+    })?;
+    Ok(stat)
+}
+
 /// Checks the stages, gives them the metadata of the source, and queues them for their names.
-pub(crate) fn complete(
+fn complete(
     workers: &mut [Worker<'_>],
     receivers: Vec<Receiver<'_>>,
     open: &Open,
@@ -174,7 +221,7 @@ pub(crate) fn complete(
 }
 
 /// Handles a failure of the source: the stages are of no use, unless a later run resumes from them.
-pub(crate) fn give_up(workers: &[Worker<'_>], receivers: Vec<Receiver<'_>>, error: &Error) {
+fn give_up(workers: &[Worker<'_>], receivers: Vec<Receiver<'_>>, error: &Error) {
     let Some(item) = receivers.first().map(|one| one.place.item) else {
         return;
     };
@@ -294,7 +341,7 @@ impl Receiver<'_> {
 }
 
 /// Makes `copy` read one state of an open source.
-pub(crate) fn one_state<T: PartialEq>(
+fn one_state<T: PartialEq>(
     job: &Job<'_>,
     item: RootItem,
     open: &Open,

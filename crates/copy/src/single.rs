@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Hasher};
-use bc_walk::{Error, FileStat};
+use bc_walk::Error;
 
 use crate::data::{self, DataError, HUGE, Layout, layout};
 use crate::decide::digest_of;
@@ -13,7 +13,7 @@ use crate::options::When;
 use crate::place::Open;
 use crate::prefix::{self, block_before};
 use crate::read_once::{ByteSink, Digesting, ReadProgress, read_hash_write};
-use crate::receiver::{FilePlaces, Receiver, begin, complete, give_up, one_state, stages};
+use crate::receiver::{FilePlaces, Receiver, SourceReading, begin, receive, stages};
 use crate::record;
 use crate::stage::StageContent;
 use crate::tree::RootItem;
@@ -36,51 +36,15 @@ pub(crate) fn single(workers: &mut [Worker<'_>], places: FilePlaces, open: Open)
     }
     // A file hashed in parts that has become so large meanwhile cannot be resumed.
     let is_long = open.stat.stamp.size >= HUGE && algorithm != Some(Algorithm::Blake3);
-    let mut receivers = stages(workers, places, is_long.then_some(&open.stat));
+    let receivers = stages(workers, places, is_long.then_some(&open.stat));
     let mut buffer = std::mem::take(&mut workers[0].scratch);
-    let filled = fill(&mut receivers, &open, &mut buffer);
+    receive(workers, receivers, &open, |receivers, reading| {
+        reading.bytes(receivers, &mut buffer)
+    });
     workers[0].scratch = buffer;
-    match filled {
-        Ok(stat) => complete(workers, receivers, &open, &stat),
-        Err(error) => give_up(workers, receivers, &error),
-    }
 }
 
-/// Fills stages with one state of their source.
-fn fill(
-    receivers: &mut [Receiver<'_>],
-    open: &Open,
-    buffer: &mut Vec<u8>,
-) -> Result<FileStat, Error> {
-    let Some(first) = receivers.first() else {
-        return Ok(open.stat.clone());
-    };
-    let (job, item) = (first.job, first.place.item);
-    let mut again = false;
-    let (stat, _) = one_state(job, item, open, |stat, go_on| {
-        let filled = Filling {
-            open,
-            stat,
-            again: std::mem::replace(&mut again, true),
-            go_on,
-        };
-        filled.bytes(receivers, buffer)?;
-        // Two readings of one state give the same.
-        Ok(receivers.iter().map(|one| one.digest).collect::<Vec<_>>())
-    })?;
-    Ok(stat)
-}
-
-/// One reading of a source.
-struct Filling<'a> {
-    open: &'a Open,
-    stat: &'a FileStat,
-    /// True if it is not the first reading: nothing written before counts.
-    again: bool,
-    go_on: &'a (dyn Fn() -> bool + Sync),
-}
-
-impl Filling<'_> {
+impl SourceReading<'_> {
     /// Copies the bytes of one state, by the cheapest means there is.
     fn bytes(&self, receivers: &mut [Receiver<'_>], buffer: &mut Vec<u8>) -> Result<(), Error> {
         for receiver in &mut *receivers {

@@ -40,7 +40,7 @@ pub(super) fn scope(
                     .plan
                     .tree
                     .items_of(root)
-                    .map(|item| path_in(job, plan, RootItem(item)));
+                    .map(|item| path_in(&job.plan.tree, plan, RootItem(item)));
                 paths.extend(items.filter(is_direct));
             }
         }

@@ -1,11 +1,10 @@
 //! Records of an earlier copy's manifest about entries that are copied again.
 
-use std::collections::BinaryHeap;
-
 use bc_manifest::integrity::{Entry, path_order};
 
+use super::ManifestPlan;
 use super::earlier::{ExistingManifest, Whole, look};
-use super::{ManifestHead, ManifestPlan, below};
+use super::heads::{heads, push};
 use crate::options::CopyOptions;
 use crate::recorded::{Row, TreeRecords};
 use crate::tree::{RootItem, SourceTree};
@@ -20,18 +19,7 @@ pub(crate) fn read(options: &CopyOptions, plan: &ManifestPlan, tree: &SourceTree
     let header = earlier.header();
     let (scope, root) = (earlier.scope.clone(), header.root.clone());
     let mut found = TreeRecords::new(tree.len(), stride, scope, root);
-    let mut heads = BinaryHeap::new();
-    let push = |heads: &mut BinaryHeap<ManifestHead>, item: RootItem, end: u32| {
-        if item.0 < end {
-            let mut path = Vec::new();
-            tree.write_target(item, &mut path);
-            heads.push(ManifestHead::of_item(below(plan, path), item, end));
-        }
-    };
-    for root in 0..tree.roots.len() {
-        let items = tree.items_of(root);
-        push(&mut heads, RootItem(items.start), items.end);
-    }
+    let mut heads = heads(tree, plan, &[], &[]);
     let mut entry = earlier.take();
     while let (Some(head), Ok(Some(known))) = (heads.peek(), &entry) {
         let order = path_order(&known.path, &head.path);
@@ -46,7 +34,7 @@ pub(crate) fn read(options: &CopyOptions, plan: &ManifestPlan, tree: &SourceTree
             && let Some(head) = heads.pop()
             && let Some((item, end)) = head.item_and_end()
         {
-            push(&mut heads, RootItem(item.0 + 1), end);
+            push(tree, plan, &mut heads, RootItem(item.0 + 1), end);
         }
     }
     found.has_others |= !matches!(entry, Ok(None));

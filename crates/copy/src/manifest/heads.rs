@@ -6,8 +6,7 @@ use std::collections::BinaryHeap;
 use bc_manifest::integrity::{Entry, path_order};
 
 use super::{ManifestPlan, below, path_in};
-use crate::job::Job;
-use crate::tree::RootItem;
+use crate::tree::{RootItem, SourceTree};
 use crate::unread::Unlisted;
 
 /// An entry on its way into the manifest: ordered by path, the first at the top of a heap.
@@ -68,7 +67,7 @@ impl Eq for ManifestHead {}
 
 /// Collects the first entry of each kind.
 pub(super) fn heads(
-    job: &Job<'_>,
+    tree: &SourceTree,
     plan: &ManifestPlan,
     unlisted: &[Unlisted],
     beside: &[Entry],
@@ -82,22 +81,22 @@ pub(super) fn heads(
         next: Next::Beside(nth),
     });
     let mut heads: BinaryHeap<ManifestHead> = unlisted.chain(beside).collect();
-    for root in 0..job.plan.tree.roots.len() {
-        let items = job.plan.tree.items_of(root);
-        push(job, plan, &mut heads, RootItem(items.start), items.end);
+    for root in 0..tree.roots.len() {
+        let items = tree.items_of(root);
+        push(tree, plan, &mut heads, RootItem(items.start), items.end);
     }
     heads
 }
 
 /// Adds the entry of this number, if it is one of the root whose entries end there.
 pub(super) fn push(
-    job: &Job<'_>,
+    tree: &SourceTree,
     plan: &ManifestPlan,
     heads: &mut BinaryHeap<ManifestHead>,
     item: RootItem,
     end: u32,
 ) {
     if item.0 < end {
-        heads.push(ManifestHead::of_item(path_in(job, plan, item), item, end));
+        heads.push(ManifestHead::of_item(path_in(tree, plan, item), item, end));
     }
 }
