@@ -52,14 +52,6 @@ fn readable_now(before: &str) -> String {
 /// Receives the changes in path order.
 pub type Sink<'a> = dyn FnMut(&Change) -> io::Result<()> + 'a;
 
-/// Content of a path where another file system was mounted.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Here {
-    Nothing,
-    /// A file that is not the recorded one.
-    Other,
-}
-
 /// Evidence from the file system of a file of the new side.
 pub(crate) trait Site {
     /// Adjusts the evidence of a damaged file's ctimes to its file system.
@@ -137,6 +129,23 @@ struct Settled {
     pairs: Vec<Pair>,
 }
 
+/// Judgement of a path of both sides by the content found there.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Verdict {
+    pub(crate) class: Class,
+    /// True if it is modified, and nothing tells an edit from damage.
+    pub(crate) undecided: bool,
+}
+
+impl Verdict {
+    fn of(class: Class) -> Verdict {
+        Verdict {
+            class,
+            undecided: false,
+        }
+    }
+}
+
 /// Verdicts that depend on all paths.
 #[derive(Default)]
 pub(crate) struct Verdicts {
@@ -208,14 +217,14 @@ impl<'a> Comparison<'a> {
         self.hold = true;
     }
 
-    /// Compares a path of both sides and returns its class.
+    /// Compares a path of both sides and returns the judgement of its content.
     pub(crate) fn both(
         &mut self,
         path: &[u8],
         old: &EntryRef<'_>,
         new: &EntryRef<'_>,
         mut site: impl Site,
-    ) -> io::Result<Class> {
+    ) -> io::Result<Verdict> {
         self.summary.old += 1;
         self.summary.new += 1;
         let class = judge::judge(old, new, self.rules);
@@ -225,7 +234,7 @@ impl<'a> Comparison<'a> {
             self.evidence.add(weight, matches);
         }
         if class == Class::Ok && self.detail != Detail::All {
-            return Ok(class);
+            return Ok(Verdict::of(class));
         }
         let mut change = Change::new(class, path, new.kind);
         match class {
@@ -249,7 +258,11 @@ impl<'a> Comparison<'a> {
                 false => change.ctime = Some(site.ctime(judge::ctime_hint(old, new))),
             }
         }
-        if let (Class::Modified, Some(why)) = (class, judge::undecided(old, new)) {
+        let undecided = match class {
+            Class::Modified => judge::undecided(old, new),
+            _ => None,
+        };
+        if let Some(why) = undecided {
             change.reason = Some(why.to_owned());
             change.unproven = old.unproven;
             self.summary.undecided += 1;
@@ -259,14 +272,17 @@ impl<'a> Comparison<'a> {
             change.reason = Some(judge::describe(error));
             self.summary.replaced_unread += 1;
         }
-        // The caller gets the class of the content; the report may have to wait.
+        // The caller gets the verdict on the content; the report may have to wait.
         let verdict = match class {
             Class::Modified | Class::Replaced | Class::Unreadable
                 if self.is_known(path, new.digest) =>
             {
-                Class::Damaged
+                Verdict::of(Class::Damaged)
             }
-            class => class,
+            class => Verdict {
+                class,
+                undecided: undecided.is_some(),
+            },
         };
         if self.detail != Detail::First
             && (self.may_be_swapped(path, class, old, new, &mut site)
@@ -277,7 +293,7 @@ impl<'a> Comparison<'a> {
             self.buffer.push(&with(change, old, new, ALL_RECORDED));
             return Ok(verdict);
         }
-        if class == Class::Unreadable && verdict == Class::Damaged {
+        if class == Class::Unreadable && verdict.class == Class::Damaged {
             let change = self.known_damage(with(change, old, new, ALL_RECORDED));
             return self
                 .report(without_identity(change, self.rules))

@@ -1,9 +1,10 @@
 //! `diff`: two manifests, offline.
 
-use bc_manifest::integrity::{Found, Kind, ROOT, path_order};
+use bc_manifest::integrity::{Entry, Found, Kind, ROOT};
 
 use crate::Setting;
 use crate::compare::{Comparison, Detail, Offline, Sink};
+use crate::entry_loader::LoadedEntry;
 use crate::entry_ref::EntryRef;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{CompareRules, Field};
@@ -11,9 +12,9 @@ use crate::flow::Flow;
 use crate::input::{ManifestFile, Trust};
 use crate::known_damage::KnownDamage;
 use crate::manifest_stream::Prefetch;
+use crate::sides::{Pair, Receiver, Sides};
 use crate::soundness::{Soundness, reported_of_sound};
 use crate::summary::ComparisonSummary;
-use crate::unread::UnreadDirs;
 use crate::verify::report_failed;
 
 /// Options of a comparison of manifests.
@@ -73,7 +74,7 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
     let mut new = what.new.stream(what.trust, Prefetch::Thread)?;
     old.prove()?;
     new.prove()?;
-    let (old_dev, new_dev) = (old.header().root_dev, new.header().root_dev);
+    let new_dev = new.header().root_dev;
     let (was, is) = (&old.header().algorithm, &new.header().algorithm);
     if was != is && what.rules.compares(Field::Digest, Kind::File) {
         let message = format!(
@@ -91,57 +92,63 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
     let mut told = reported_of_sound(&sound, sink);
     let known = KnownDamage::of(what.old, what.trust);
     let mut comparison = Comparison::new(what.rules, what.detail, &mut told).knowing(&known);
-    let (mut unread_old, mut unread_new) = (UnreadDirs::default(), UnreadDirs::default());
-    while comparison.flow() == Flow::Continue {
-        // Which side is next; on a tie both are.
-        let order = match (old.peek()?, new.peek()?) {
-            (None, None) => break,
-            (Some(_), None) => std::cmp::Ordering::Less,
-            (None, Some(_)) => std::cmp::Ordering::Greater,
-            (Some(old), Some(new)) => path_order(&old.path, &new.path),
+    let mut sides = Sides::of_manifest(old);
+    let mut flow = Flow::Continue;
+    while flow == Flow::Continue
+        && let Some(after) = new.take()?
+    {
+        let mut view = EntryRef::from(after);
+        if after.path == ROOT {
+            view.dev = new_dev;
+        }
+        let listed = LoadedEntry::unlisted(&after.path, view);
+        let mut difference = Difference {
+            comparison: &mut comparison,
+            after: Some(after),
         };
-        let before = if order.is_le() { old.take()? } else { None };
-        let after = if order.is_ge() { new.take()? } else { None };
-        before.iter().for_each(|before| unread_old.see(before));
-        after.iter().for_each(|after| unread_new.see(after));
-        let reported = match (before, after) {
-            (Some(before), Some(after)) => {
-                let (mut one, mut other) = (EntryRef::from(before), EntryRef::from(after));
-                if before.path == ROOT {
-                    (one.dev, other.dev) = (old_dev, new_dev);
-                }
-                match after.found.filter(|found| before.found != Some(*found)) {
-                    // Noted since: it outweighs every other change.
-                    Some(found) => {
-                        comparison.known(&before.path, &one, &other, found, after.tried_at)
-                    }
-                    None => comparison
-                        .both(&before.path, &one, &other, Offline)
-                        .map(drop),
-                }
-            }
-            (Some(before), None) => {
-                let old = EntryRef::from(before);
-                match unread_new.above(&before.path) {
-                    Some(above) => comparison.unseen(&before.path, &old, above),
-                    None => comparison.removed(&before.path, &old),
-                }
-            }
-            (None, Some(after)) if after.found == Some(Found::Damaged) => {
-                comparison.known_added(&after.path, &EntryRef::from(after), after.tried_at)
-            }
-            (None, Some(after)) => {
-                let above = unread_old.above(&after.path);
-                comparison.added(&after.path, &EntryRef::from(after), above, Offline)
-            }
-            (None, None) => Ok(()),
-        };
-        reported.map_err(|error| report_failed(&error))?;
+        flow = sides.up_to(&listed, &mut difference)?;
     }
-    problems.extend_from_slice(old.problems());
+    if flow == Flow::Continue {
+        sides.rest(&mut Difference {
+            comparison: &mut comparison,
+            after: None,
+        })?;
+    }
+    problems.extend_from_slice(sides.problems());
     problems.extend_from_slice(new.problems());
     let summary = comparison
         .finish(Offline)
         .map_err(|error| report_failed(&error))?;
     Ok(Diffed { summary, problems })
+}
+
+/// A path of both manifests, or of the older one alone.
+struct Difference<'d, 's> {
+    comparison: &'d mut Comparison<'s>,
+    /// The newer one's entry, unless all have come.
+    after: Option<&'d Entry>,
+}
+
+impl Receiver for Difference<'_, '_> {
+    fn pair(&mut self, pair: Pair<'_>) -> Result<Flow, Error> {
+        let found = self.after.and_then(|after| after.found);
+        let tried_at = self.after.and_then(|after| after.tried_at);
+        let comparison = &mut *self.comparison;
+        let reported = match pair {
+            Pair::Both { entry, old, new } => match found.filter(|_| entry.found != found) {
+                // Noted since: it outweighs every other change.
+                Some(found) => comparison.known(new.path, &old, &new.view, found, tried_at),
+                None => comparison
+                    .both(new.path, &old, &new.view, Offline)
+                    .map(drop),
+            },
+            Pair::Gone(entry, why) => comparison.absent(entry, why),
+            Pair::Added { new, .. } if found == Some(Found::Damaged) => {
+                comparison.known_added(new.path, &new.view, tried_at)
+            }
+            Pair::Added { new, above, .. } => comparison.added(new.path, &new.view, above, Offline),
+        };
+        reported.map_err(|error| report_failed(&error))?;
+        Ok(comparison.flow())
+    }
 }

@@ -38,6 +38,19 @@ pub(crate) struct LoadedEntry<'a> {
 }
 
 impl<'a> LoadedEntry<'a> {
+    /// Returns an entry that no walk has listed: its path could not be looked at, or it is of a
+    /// manifest.
+    pub(crate) fn unlisted(path: &'a [u8], view: EntryRef<'a>) -> LoadedEntry<'a> {
+        LoadedEntry {
+            path,
+            view,
+            id: None,
+            mount: None,
+            holds_manifest: false,
+            link: Link::No,
+        }
+    }
+
     /// Returns the fields to compare: writing the manifest changed its directory, which is no
     /// difference.
     pub(crate) fn compared(&self) -> EntryRef<'a> {
@@ -137,14 +150,7 @@ impl<'a> EntryLoader<'a> {
                         error: Some(&unlisted.failure),
                         ..EntryRef::new(Kind::File)
                     };
-                    see(&LoadedEntry {
-                        path: &path,
-                        view,
-                        id: None,
-                        mount: None,
-                        holds_manifest: false,
-                        link: Link::No,
-                    })
+                    see(&LoadedEntry::unlisted(&path, view))
                 }
                 PathItem::Entry(id) => self.entry(id, &path, window, &mut see),
             };

@@ -11,6 +11,8 @@ use rustix::fs::{AtFlags, StatxFlags, StatxTimestamp, statx};
 use crate::change::Ctime;
 use crate::compare::{Later, Site};
 use crate::entry_loader::LoadedEntry;
+use crate::entry_ref::{EntryRef, differ};
+use crate::judge::is_untouched;
 use crate::moves::Numbers;
 use crate::steps::may_hide_an_edit;
 use crate::tree::Tree;
@@ -82,9 +84,23 @@ impl<'a> Hints<'a> {
         })
     }
 
+    /// Marks `old`, which is compared with `now`, as unsteady where only its times deny an edit of
+    /// the entry `new` since a run that began at `read` has read it, and do not prove that.
+    pub(crate) fn mark_unsteady(
+        &mut self,
+        old: &mut EntryRef<'_>,
+        now: &EntryRef<'_>,
+        new: &LoadedEntry<'_>,
+        read: Option<i64>,
+    ) {
+        if differ(old.digest, now.digest) && is_untouched(old, now) {
+            old.unsteady = self.is_unsteady(new, read);
+        }
+    }
+
     /// True if the times of an entry, which are the recorded ones, do not say whether it was edited
     /// since it was read by a run that began at `read`, or when the manifest was made.
-    pub(crate) fn is_unsteady(&mut self, new: &LoadedEntry<'_>, read: Option<i64>) -> bool {
+    fn is_unsteady(&mut self, new: &LoadedEntry<'_>, read: Option<i64>) -> bool {
         let (Some(id), Some(device), Some(read)) = (new.id, new.view.device, read.or(self.made))
         else {
             return false;

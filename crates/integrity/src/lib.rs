@@ -43,10 +43,10 @@
 //!
 //! Flow: `tree` walks; `hashing` reads all files through one plan and hands digests back in path
 //! order, window by window, while reading continues; `entry_loader` joins stat, digest, link target
-//! and attributes of each entry; `input` and `manifest_stream` stream the old manifest beside it;
-//! where nothing is read, `runs` finds the parts of it that are as the walk has found them, and
-//! `join` has only the rest looked at; `judge` judges two entries of one path; `compare` reports in
-//! order and finds moves.
+//! and attributes of each entry; `input` and `manifest_stream` stream the old manifest; `sides` is
+//! the merge-join of both, under every comparison: where nothing is read, `runs` finds the parts of
+//! the manifest that are as the walk has found them, and only the rest is looked at; `judge` judges
+//! two entries of one path; `compare` reports in order and finds moves.
 //!
 //! # Invariants
 //! - Every path of either side falls into exactly one [`Class`](change::Class);
@@ -85,7 +85,6 @@ mod hint;
 mod import;
 mod input;
 mod job;
-mod join;
 pub mod judge;
 mod known_damage;
 mod manifest_stream;
@@ -99,6 +98,7 @@ pub mod report;
 mod reread;
 mod runs;
 mod second;
+mod sides;
 mod soundness;
 mod spill_buffer;
 mod steps;

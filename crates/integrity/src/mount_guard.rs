@@ -14,8 +14,9 @@ use crate::entry_ref::{EntryRef, is_same_mtime};
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Weight;
 use crate::options::{MissingMounts, RootCheck};
+use crate::sides::Absence;
 use crate::tree::Tree;
-use crate::unmounted::{Knows, MissingMount, Replaced, why_lost};
+use crate::unmounted::{Knows, Replaced, why_lost};
 
 /// State of the mounts below a root, as found so far.
 pub(crate) struct MountGuard<'a> {
@@ -48,15 +49,6 @@ impl<'a> MountGuard<'a> {
         self.refuses && !self.replaced.is_empty()
     }
 
-    /// Takes an entry on a file system that is not mounted; refuses it unless missing mounts are
-    /// only reported.
-    pub(crate) fn lost(&self, entry: &Entry, lost: MissingMount) -> Result<(), Error> {
-        match why_lost(entry, lost).filter(|_| self.refuses) {
-            Some(why) => Err(self.refused(&entry.path, why)),
-            None => Ok(()),
-        }
-    }
-
     /// Takes a path of both sides, before it is judged.
     pub(crate) fn see(&mut self, tree: &Tree, old: &Entry, new: &LoadedEntry<'_>) {
         if self.refuses {
@@ -75,12 +67,23 @@ impl<'a> MountGuard<'a> {
         }
     }
 
-    /// Takes a path of the manifest alone.
-    pub(crate) fn gone(&mut self, old: &Entry) {
-        let weight = Weight::of(&EntryRef::from(old));
-        if let Some(weight) = weight.filter(|_| self.needs_each()) {
-            self.replaced.leaf(&old.path, weight, false);
+    /// Takes a path that the tree does not have. Refuses one on a file system that is not mounted,
+    /// unless missing mounts are only reported.
+    pub(crate) fn gone(&mut self, old: &Entry, why: Absence<'_>) -> Result<(), Error> {
+        match why {
+            Absence::Removed if self.needs_each() => {
+                if let Some(weight) = Weight::of(&EntryRef::from(old)) {
+                    self.replaced.leaf(&old.path, weight, false);
+                }
+            }
+            Absence::Unmounted(lost, _) if self.refuses => {
+                if let Some(why) = why_lost(old, lost) {
+                    return Err(self.refused(&old.path, why));
+                }
+            }
+            _ => {}
         }
+        Ok(())
     }
 
     /// Refuses another file system in place of a recorded one if nothing in it matches.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bc_manifest::Failure;
-use bc_manifest::integrity::{Entry, Kind, ROOT};
+use bc_manifest::integrity::{Kind, ROOT};
 
 use crate::attributes;
 use crate::entry_ref::EntryRef;
@@ -37,14 +37,14 @@ impl UnreadDirs {
     }
 
     /// Takes the next entry of a manifest, which may be such a directory.
-    pub(crate) fn see(&mut self, entry: &Entry) {
-        let Some(failure) = EntryRef::from(entry).error else {
+    pub(crate) fn see(&mut self, path: &[u8], entry: &EntryRef<'_>) {
+        let Some(failure) = entry.error else {
             return;
         };
         // A path that could not even be looked at may have been a directory.
-        let is_dir = entry.kind == Kind::Dir || entry.meta.is_none();
+        let is_dir = entry.kind == Kind::Dir || entry.mode.is_none();
         if is_dir && failure.op != attributes::OPERATION {
-            self.add(&entry.path, failure);
+            self.add(path, failure);
         }
     }
 
@@ -64,6 +64,8 @@ impl UnreadDirs {
 
 #[cfg(test)]
 mod tests {
+    use bc_manifest::integrity::Entry;
+
     use super::*;
 
     fn failure(op: &str) -> Failure {
@@ -99,7 +101,7 @@ mod tests {
             entry.meta = has_meta.then(Default::default);
             entry.error = Some(failure(op));
             let mut unread = UnreadDirs::default();
-            unread.see(&entry);
+            unread.see(&entry.path, &EntryRef::from(&entry));
             unread.above(b"d/x").is_some()
         };
         assert!(of(Kind::Dir, "open", true));

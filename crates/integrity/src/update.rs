@@ -5,10 +5,10 @@
 //! that was all, and the file stays as it is. The second writes the new manifest beside the old one
 //! while the files are being read.
 
-mod merge;
+mod first_pass;
 mod output;
-mod plan;
 mod renames;
+mod second_pass;
 mod unchanged;
 
 use std::ffi::OsStr;
@@ -18,9 +18,9 @@ use std::time::Instant;
 
 use bc_edit::atomic::{AsRead, lock, remove_leftovers};
 use bc_hash::Totals;
-use bc_manifest::integrity::{Header, Trailer};
+use bc_manifest::integrity::Trailer;
 use bc_manifest::time::format_rfc3339;
-use bc_walk::{EntryId, FileStats, OwnFile, Skipped};
+use bc_walk::{EntryId, FileStats, Listing, OwnFile, Skipped};
 
 use crate::Setting;
 use crate::compare::{Comparison, Detail, Sink};
@@ -29,23 +29,22 @@ use crate::devices::Devices;
 use crate::entry_loader::EntryLoader;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{CompareMode, CompareRules, Fields};
-use crate::flow::Flow;
 use crate::hashing::{self, EarlierResults};
 use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
 use crate::known_damage::KnownDamage;
 use crate::manifest_stream::Prefetch;
-use crate::options::{RootCheck, TreeOptions, Work};
+use crate::options::{RootCheck, Work};
 use crate::place::{self, Origin, is_elsewhere};
 use crate::reread::{Files, Reread, choose};
+use crate::sides::Sides;
 use crate::summary::ComparisonSummary;
 use crate::tree::Tree;
 use crate::unmounted::Unmounted;
-use crate::unread::UnreadDirs;
 use crate::verify::{refuse_part, refuse_root, refused, report_failed, tree_options};
-use merge::{Late, Merge};
+use first_pass::plan;
 use output::Output;
-use plan::FirstPass;
+use second_pass::{Late, SecondPass};
 
 /// Treatment of entries whose content changed behind an unchanged mtime.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -215,9 +214,7 @@ pub fn update_reported(
     refuse_root(&tree, &manifest, what.root, what.root_check)?;
 
     let elsewhere = is_elsewhere(&tree, &header);
-    let home = place::is_at_home(&tree, &header, elsewhere);
-    let mut plan = FirstPass::new(&tree, elsewhere, home);
-    plan.make(old, &manifest, &options, what, work)?;
+    let mut plan = plan(old, &manifest, &tree, elsewhere, options.xattrs, what, work)?;
     plan.renames.settle(|| manifest.again(what.trust))?;
     if let Some(why) = place::why_suspicious(&tree, &header, elsewhere)
         && what.root_check == RootCheck::Careful
@@ -233,43 +230,89 @@ pub fn update_reported(
     }
     let candidates = std::mem::take(&mut plan.candidates);
     let chosen = choose(candidates, &tree.listing, what.reread, what.now);
-    plan.differs |= !chosen.is_empty() || elsewhere;
-
+    plan.differs |= !chosen.is_empty();
     chosen.iter().for_each(|id| plan.read(*id));
     let hash = hash_options(&tree, |id| plan.wanted[id.0 as usize], algorithm, work)?;
-    let mut updater = Updater {
-        what,
-        manifest: &manifest,
-        held: &held,
-        tree: &tree,
-        options,
-        hash,
-        header,
-        elsewhere,
-    };
     let mut scrubbed = Scrubbed::default();
     if let Reread::For(time) = what.reread {
         chosen
             .iter()
             .for_each(|id| plan.wanted[id.0 as usize] = false);
-        scrubbed = updater.scrub(&chosen, time, work)?;
+        scrubbed = scrub(&tree.listing, &chosen, time, &hash, work)?;
         scrubbed.read.ids().for_each(|id| plan.read(id));
     }
+    let mut updated = Updated {
+        summary: ComparisonSummary::all_ok(plan.seen),
+        written: None,
+        problems: std::mem::take(&mut plan.problems),
+        skipped: tree.listing.skipped().clone(),
+        directories: tree.listing.directories(),
+        totals: scrubbed.totals,
+        by_name: 0,
+    };
     if !plan.differs && !plan.report && what.detail != Detail::All {
-        let (skipped, directories) = (tree.listing.skipped().clone(), tree.listing.directories());
-        let summary = ComparisonSummary::all_ok(plan.seen);
-        let (problems, totals) = (plan.problems, Totals::default());
-        return Ok(Updated {
-            summary,
-            written: None,
-            problems,
-            skipped,
-            directories,
-            totals,
-            by_name: 0,
-        });
+        return Ok(updated);
     }
-    updater.write(&plan, scrubbed, work, sink, flush)
+
+    let mut header = header;
+    place::record(&mut header, &tree, what.root, what.origin);
+    header.version = env!("CARGO_PKG_VERSION").to_string();
+    let now = format_rfc3339(what.now);
+    header.extra.insert("updated_at".to_string(), now.into());
+    let output = match plan.differs {
+        true => Output::create(what.manifest, &manifest, &held, &header)?,
+        false => Output::nothing(),
+    };
+    let known = KnownDamage::of(&manifest, what.trust);
+    let mut pass = SecondPass {
+        what,
+        plan: &plan,
+        comparison: Comparison::new(CompareRules::default(), what.detail, sink)
+            .knowing(&known)
+            .recording(),
+        known: &known,
+        output,
+        devices: Devices::new(tree.root_dev()),
+        hints: Hints::new(&tree, elsewhere, &header, work.cancel),
+        late: Late::default(),
+    };
+    let again = || manifest.again(what.trust);
+    let unmounted = Unmounted::with(what.root_check, &plan.replaced);
+    let mut sides = Sides::of_tree(again()?, &tree, unmounted);
+    let mut loader = EntryLoader::new(&tree, options.xattrs, manifest.directory(), work);
+    let totals = hashing::in_order_after(
+        scrubbed.read,
+        &tree.listing,
+        |id| plan.wanted[id.0 as usize],
+        &hash,
+        work.cancel,
+        work.progress,
+        |range, window| loader.each(range, Some(window), |new| sides.up_to(new, &mut pass)),
+    )?;
+    sides.rest(&mut pass)?;
+    let SecondPass {
+        mut comparison,
+        output,
+        mut hints,
+        mut late,
+        ..
+    } = pass;
+    let output = output.end()?;
+    let reported = |error: std::io::Error| report_failed(&error);
+    let verdicts = comparison.settle(&mut hints).map_err(reported)?;
+    late.settle(verdicts, what, &known, again)?;
+    let finished = comparison.finish_recorded(hints);
+    let (mut summary, copies) = finished.map_err(reported)?;
+    let output = late.amend(output, &copies, what, &known)?;
+    // Changes that are not reported would not be found again.
+    flush().map_err(reported)?;
+    updated.written = output.commit()?;
+    updated.totals.merge(totals);
+    updated.by_name = plan.by_name;
+    let read = &updated.totals.read;
+    (summary.files_read, summary.bytes_read) = (read.files, read.bytes);
+    updated.summary = summary;
+    Ok(updated)
 }
 
 /// Results of files that were read again before a time limit was over.
@@ -279,154 +322,42 @@ struct Scrubbed {
     totals: Totals,
 }
 
-struct Updater<'a> {
-    what: &'a UpdateOptions<'a>,
-    manifest: &'a ManifestFile,
-    /// The manifest's file, locked.
-    held: &'a AsRead,
-    tree: &'a Tree,
-    options: TreeOptions,
-    hash: bc_hash::HashOptions,
-    header: Header,
-    elsewhere: bool,
-}
-
-impl Updater<'_> {
-    /// Reads `order` until the time is over, in slices small enough to stop about then.
-    fn scrub(
-        &self,
-        order: &[EntryId],
-        time: std::time::Duration,
-        work: &Work<'_>,
-    ) -> Result<Scrubbed, Error> {
-        const FILES: usize = 1024;
-        const BYTES: u64 = 256 << 20;
-        let begun = Instant::now();
-        let size = |id: EntryId| self.tree.listing.meta(id).map_or(0, |meta| meta.stamp.size);
-        let mut scrubbed = Scrubbed::default();
-        let mut left = order;
-        while !left.is_empty() && begun.elapsed() < time {
-            let mut bytes = 0;
-            let fits = left.iter().take(FILES).take_while(|&&id| {
-                let first = bytes == 0;
-                bytes += size(id);
-                first || bytes <= BYTES
-            });
-            let mut count = fits.count().max(1);
-            // Names of one file stay together.
-            let file = |at: usize| left.get(at).and_then(|id| self.tree.listing.linked(*id));
-            while file(count).is_some_and(|next| file(count - 1) == Some(next)) {
-                count += 1;
-            }
-            let (slice, rest) = left.split_at(count);
-            left = rest;
-            let plan = bc_read::Plan::new(slice.to_vec(), self.hash.workers);
-            let listing = &self.tree.listing;
-            let (cancel, progress) = (work.cancel, work.progress);
-            let read = &mut scrubbed.read;
-            let totals = read.read(listing, &plan, &self.hash, cancel, progress)?;
-            scrubbed.totals.merge(totals);
-            if work.cancel.is_cancelled() {
-                return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
-            }
+/// Reads the files in `order` until the time is over, in slices small enough to stop about then.
+fn scrub(
+    listing: &Listing,
+    order: &[EntryId],
+    time: std::time::Duration,
+    hash: &bc_hash::HashOptions,
+    work: &Work<'_>,
+) -> Result<Scrubbed, Error> {
+    const FILES: usize = 1024;
+    const BYTES: u64 = 256 << 20;
+    let begun = Instant::now();
+    let size = |id: EntryId| listing.meta(id).map_or(0, |meta| meta.stamp.size);
+    let mut scrubbed = Scrubbed::default();
+    let mut left = order;
+    while !left.is_empty() && begun.elapsed() < time {
+        let mut bytes = 0;
+        let fits = left.iter().take(FILES).take_while(|&&id| {
+            let first = bytes == 0;
+            bytes += size(id);
+            first || bytes <= BYTES
+        });
+        let mut count = fits.count().max(1);
+        // Names of one file stay together.
+        let file = |at: usize| left.get(at).and_then(|id| listing.linked(*id));
+        while file(count).is_some_and(|next| file(count - 1) == Some(next)) {
+            count += 1;
         }
-        Ok(scrubbed)
-    }
-
-    fn write(
-        &mut self,
-        plan: &FirstPass<'_>,
-        scrubbed: Scrubbed,
-        work: &Work<'_>,
-        sink: &mut Sink<'_>,
-        flush: &mut dyn FnMut() -> std::io::Result<()>,
-    ) -> Result<Updated, Error> {
-        let what = self.what;
-        let was_on = self.header.root_dev;
-        place::record(&mut self.header, self.tree, what.root, what.origin);
-        self.header.version = env!("CARGO_PKG_VERSION").to_string();
-        let now = format_rfc3339(what.now);
-        self.header
-            .extra
-            .insert("updated_at".to_string(), now.into());
-        let known = KnownDamage::of(self.manifest, what.trust);
-        let hints = Hints::new(self.tree, self.elsewhere, &self.header, work.cancel);
-        let mut merge = Merge {
-            what,
-            tree: self.tree,
-            plan,
-            was_on,
-            comparison: Comparison::new(CompareRules::default(), what.detail, sink)
-                .knowing(&known)
-                .recording(),
-            known: &known,
-            output: Output::create(
-                what.manifest,
-                self.manifest,
-                self.held,
-                &self.header,
-                plan.differs,
-            )?,
-            devices: Devices::new(self.tree.root_dev()),
-            hints,
-            unmounted: Unmounted::with(what.root_check, &plan.replaced),
-            unread: UnreadDirs::default(),
-            late: Late::default(),
-        };
-        let mut old = self.manifest.again(what.trust)?;
-        let mut loader = EntryLoader::new(
-            self.tree,
-            self.options.xattrs,
-            self.manifest.directory(),
-            work,
-        );
-        let wanted = |id: EntryId| plan.wanted[id.0 as usize];
-        let listing = &self.tree.listing;
-        let mut totals = hashing::in_order_after(
-            scrubbed.read,
-            listing,
-            wanted,
-            &self.hash,
-            work.cancel,
-            work.progress,
-            |range, window| {
-                loader.each(range, Some(window), |new| {
-                    merge.present(new, &mut old)?;
-                    Ok(Flow::Continue)
-                })
-            },
-        )?;
-        while let Some(entry) = old.take()? {
-            merge.gone(entry)?;
+        let (slice, rest) = left.split_at(count);
+        left = rest;
+        let plan = bc_read::Plan::new(slice.to_vec(), hash.workers);
+        let read = &mut scrubbed.read;
+        let totals = read.read(listing, &plan, hash, work.cancel, work.progress)?;
+        scrubbed.totals.merge(totals);
+        if work.cancel.is_cancelled() {
+            return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
         }
-        let Merge {
-            mut comparison,
-            output,
-            mut hints,
-            mut late,
-            ..
-        } = merge;
-        totals.merge(scrubbed.totals);
-        let output = output.end()?;
-        let reported = |error: std::io::Error| report_failed(&error);
-        let verdicts = comparison.settle(&mut hints).map_err(reported)?;
-        let again = || self.manifest.again(what.trust);
-        late.settle(verdicts, what, &known, again)?;
-        let finished = comparison.finish_recorded(hints);
-        let (mut summary, copies) = finished.map_err(reported)?;
-        let output = late.amend(output, &copies, what, &known)?;
-        // Changes that are not reported would not be found again.
-        flush().map_err(reported)?;
-        let written = output.commit()?;
-        (summary.files_read, summary.bytes_read) = (totals.read.files, totals.read.bytes);
-        Ok(Updated {
-            summary,
-            written,
-            problems: plan.problems.clone(),
-            skipped: listing.skipped().clone(),
-            directories: listing.directories(),
-            totals,
-            by_name: plan.by_name,
-        })
     }
+    Ok(scrubbed)
 }

@@ -6,33 +6,30 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bc_hash::Totals;
-use bc_manifest::integrity::{Entry, Header, Kind, ROOT, Scope};
+use bc_manifest::integrity::{Header, Kind, ROOT, Scope};
 use bc_walk::{EntryId, FileStats, OwnFile, Skipped};
 
 use crate::Setting;
-use crate::compare::{Comparison, Detail, Here, Sink};
+use crate::compare::{Comparison, Detail, Sink};
 use crate::create::{hash_options, is_read};
-use crate::entry_loader::{EntryLoader, LoadedEntry};
-use crate::entry_ref::{EntryRef, differ};
+use crate::entry_loader::EntryLoader;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{CompareRules, Field};
 use crate::flow::Flow;
 use crate::hashing;
 use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
-use crate::join::{Same, Sides, join};
-use crate::judge::is_untouched;
 use crate::known_damage::KnownDamage;
-use crate::manifest_stream::{ManifestStream, Position, Prefetch};
+use crate::manifest_stream::{ManifestStream, Prefetch};
 use crate::mount_guard::MountGuard;
 use crate::options::{MissingMounts, RootCheck, TreeOptions, Work};
-use crate::passing::{Passing, Run};
+use crate::passing::Run;
 use crate::place::{is_elsewhere, why_suspicious};
+use crate::sides::{Pair, Receiver, Sides};
 use crate::soundness::{Soundness, reported_of_sound};
 use crate::summary::ComparisonSummary;
 use crate::tree::Tree;
-use crate::unmounted::{MissingMount, Unmounted, why_lost};
-use crate::unread::UnreadDirs;
+use crate::unmounted::Unmounted;
 
 /// Options of a verification.
 #[derive(Clone, Copy, Debug)]
@@ -143,26 +140,22 @@ pub fn verify(
     if suspicious.is_some() {
         comparison.hold();
     }
-    let mut merge = Merge {
+    let mut sides = Sides::of_tree(old, &tree, Unmounted::new(what.root_check));
+    let mut verification = Verification {
         tree: &tree,
-        old,
-        soundness: &soundness,
         comparison,
-        root_dev: header.root_dev,
-        unread: UnreadDirs::default(),
-        unmounted: Unmounted::new(what.root_check),
         guard: MountGuard::new(what.root, what.missing_mounts, what.root_check, &header),
         hints: Hints::new(&tree, is_elsewhere, &header, work.cancel),
         scope: scope.as_ref(),
     };
     let mut loader = EntryLoader::new(&tree, options.xattrs, what.manifest.directory(), work);
-    let mut flow = Flow::Continue;
     let mut totals = Totals::default();
     // Entries outside of the scope are neither read nor joined by what the walk knows of them.
     if reads {
         let asked = |id: EntryId| scope.as_ref().is_none_or(|scope| scope.asks(id));
         let wanted = |id| is_read(&tree, id) && asked(id);
         let hash = hash_options(&tree, wanted, algorithm, work)?;
+        let mut flow = Flow::Continue;
         totals = hashing::in_order(
             &tree.listing,
             wanted,
@@ -170,37 +163,39 @@ pub fn verify(
             work.cancel,
             work.progress,
             |range, window| {
-                flow = loader.each(range, Some(window), |present| merge.present(present))?;
+                flow = loader.each(range, Some(window), |new| {
+                    sides.up_to(new, &mut verification)
+                })?;
                 Ok(flow)
             },
         )?;
+        if flow == Flow::Continue {
+            sides.rest(&mut verification)?;
+        }
     } else {
         // Nothing is read, and what is kept has to fit all the same.
         hash_options(&tree, |_| false, algorithm, work)?;
-        let same = match (what.trust, what.detail) {
-            _ if scope.is_some() => Same::Shown,
-            (Trust::Checked, Detail::Changes | Detail::First) => Same::Counted,
-            (Trust::Forced, _) | (_, Detail::All) => Same::Shown,
+        let counts = scope.is_none() && what.trust == Trust::Checked && what.detail != Detail::All;
+        let same = match counts {
+            true => sides.find_same(&loader, what.manifest, work)?,
+            false => Arc::default(),
         };
-        flow = join(&mut merge, &mut loader, what.manifest, same, work)?;
+        soundness.know(&same);
+        sides.join(&mut loader, what.manifest, &same, work, &mut verification)?;
     }
-    if flow == Flow::Continue {
-        merge.rest()?;
-    }
-    let Merge {
-        old,
+    let Verification {
         mut comparison,
         hints,
         guard,
         ..
-    } = merge;
+    } = verification;
     guard.conclude()?;
     if let Some(why) = suspicious
         && comparison.nothing_matches()
     {
         return Err(refused(what.root, why));
     }
-    let problems = old.problems().to_vec();
+    let problems = sides.problems().to_vec();
     let summary = comparison.finish(hints);
     let mut summary = summary.map_err(|error| report_failed(&error))?;
     (summary.files_read, summary.bytes_read) = (totals.read.files, totals.read.bytes);
@@ -337,149 +332,47 @@ pub(crate) fn report_failed(error: &std::io::Error) -> Error {
 }
 
 /// State of the comparison of both sides.
-struct Merge<'a, 's> {
+struct Verification<'a, 's> {
     tree: &'a Tree,
-    old: ManifestStream,
-    soundness: &'a Soundness<'a>,
     comparison: Comparison<'s>,
-    root_dev: Option<u64>,
-    /// Directories that could not be read when they were recorded.
-    unread: UnreadDirs,
-    unmounted: Unmounted,
     guard: MountGuard<'a>,
     hints: Hints<'a>,
     scope: Option<&'a Scoped>,
 }
 
-impl Sides for Merge<'_, '_> {
-    fn old(&mut self) -> &mut ManifestStream {
-        &mut self.old
-    }
-
-    fn before(&mut self, path: &[u8]) -> Result<Flow, Error> {
-        while let Some(entry) = self.old.take_before(path)? {
-            self.unread.see(entry);
-            let (comparison, unmounted) = (&mut self.comparison, &mut self.unmounted);
-            gone(self.tree, comparison, unmounted, &mut self.guard, entry)?;
-            if self.comparison.flow() == Flow::Stop {
-                return Ok(Flow::Stop);
-            }
-        }
-        Ok(Flow::Continue)
-    }
-
+impl Receiver for Verification<'_, '_> {
     fn same(&mut self, run: &Run) -> bool {
-        // They may lie below one.
-        !self.unmounted.any()
-            && !self.guard.needs_each()
-            && self.comparison.same(run.entries(), run.files)
+        !self.guard.needs_each() && self.comparison.same(run.entries(), run.files)
     }
 
-    fn pass_over(&mut self, runs: &Arc<[Run]>) {
-        self.soundness.know(runs);
-        self.old.leave_out(Passing::over(runs));
-    }
-
-    fn present(&mut self, new: &LoadedEntry<'_>) -> Result<Flow, Error> {
-        let entry = loop {
-            match self.old.take_up_to(new.path)? {
-                Some((Position::Before, entry)) => {
-                    self.unread.see(entry);
-                    let (comparison, unmounted) = (&mut self.comparison, &mut self.unmounted);
-                    gone(self.tree, comparison, unmounted, &mut self.guard, entry)?;
-                    if self.comparison.flow() == Flow::Stop {
-                        return Ok(Flow::Stop);
-                    }
-                }
-                Some((Position::At, entry)) => break Some(entry),
-                None => break None,
-            }
-        };
-        let asked = entry.is_some() || self.scope.is_none_or(|of| of.scope.holds(new.path));
-        let reported = match entry {
-            None if !asked => Ok(()),
-            Some(entry) => {
-                self.unread.see(entry);
-                let mut old = EntryRef::from(entry);
-                if entry.path == ROOT {
-                    old.dev = self.root_dev;
-                }
-                if differ(old.digest, new.view.digest) && is_untouched(&old, &new.view) {
-                    old.unsteady = self.hints.is_unsteady(new, entry.verified_at);
-                }
-                let site = self.hints.at(new.id, new.view.device);
+    fn pair(&mut self, pair: Pair<'_>) -> Result<Flow, Error> {
+        let reported = match pair {
+            Pair::Both {
+                entry,
+                mut old,
+                new,
+            } => {
+                let compared = new.compared();
+                self.hints
+                    .mark_unsteady(&mut old, &compared, new, entry.verified_at);
                 self.guard.see(self.tree, entry, new);
-                match self.unmounted.see(entry, Some(new)) {
-                    MissingMount::No => {
-                        let compared = new.compared();
-                        let class = self.comparison.both(new.path, &old, &compared, site);
-                        class.map(|class| self.guard.judged(entry, &compared, class))
-                    }
-                    lost => {
-                        self.guard.lost(entry, lost)?;
-                        lose(&mut self.comparison, entry, lost, Here::Other)
-                    }
-                }
-            }
-            None => {
                 let site = self.hints.at(new.id, new.view.device);
-                let above = self.unread.above(new.path);
+                let verdict = self.comparison.both(new.path, &old, &compared, site);
+                verdict.map(|verdict| self.guard.judged(entry, &compared, verdict.class))
+            }
+            Pair::Gone(entry, why) => {
+                self.guard.gone(entry, why)?;
+                self.comparison.absent(entry, why)
+            }
+            Pair::Added { new, .. } if self.scope.is_some_and(|of| !of.scope.holds(new.path)) => {
+                Ok(())
+            }
+            Pair::Added { new, above, .. } => {
+                let site = self.hints.at(new.id, new.view.device);
                 self.comparison.added(new.path, &new.view, above, site)
             }
         };
         reported.map_err(|error| report_failed(&error))?;
         Ok(self.comparison.flow())
     }
-}
-
-impl Merge<'_, '_> {
-    fn rest(&mut self) -> Result<(), Error> {
-        while let Some(entry) = self.old.take()? {
-            let (comparison, unmounted) = (&mut self.comparison, &mut self.unmounted);
-            gone(self.tree, comparison, unmounted, &mut self.guard, entry)?;
-            if self.comparison.flow() == Flow::Stop {
-                break;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Takes a path of the manifest that the tree does not have, or that could not be looked for.
-fn gone(
-    tree: &Tree,
-    comparison: &mut Comparison<'_>,
-    unmounted: &mut Unmounted,
-    guard: &mut MountGuard<'_>,
-    entry: &Entry,
-) -> Result<(), Error> {
-    let view = EntryRef::from(entry);
-    let reported = match tree.why_unseen(&entry.path) {
-        Some(why) => comparison.unseen(&entry.path, &view, why),
-        None => match unmounted.see(entry, None) {
-            MissingMount::No if tree.is_left_out(&entry.path) => {
-                comparison.left_out(&entry.path, entry.kind)
-            }
-            MissingMount::No => {
-                guard.gone(entry);
-                comparison.removed(&entry.path, &view)
-            }
-            lost => {
-                guard.lost(entry, lost)?;
-                lose(comparison, entry, lost, Here::Nothing)
-            }
-        },
-    };
-    reported.map_err(|error| report_failed(&error))
-}
-
-/// Takes an entry on a file system that is no longer mounted.
-pub(crate) fn lose(
-    comparison: &mut Comparison<'_>,
-    entry: &Entry,
-    lost: MissingMount,
-    here: Here,
-) -> std::io::Result<()> {
-    let reason = why_lost(entry, lost);
-    comparison.unmounted(&entry.path, entry.kind, here, reason)
 }

@@ -3,13 +3,15 @@
 
 use std::io;
 
-use bc_manifest::integrity::{Found, Kind};
+use bc_manifest::integrity::{Entry, Found, Kind};
 use bc_manifest::time::format_rfc3339;
 
-use super::{Comparison, Detail, Here};
+use super::{Comparison, Detail};
 use crate::change::{Change, Class};
 use crate::entry_ref::EntryRef;
 use crate::judge;
+use crate::sides::{Absence, Here};
+use crate::unmounted::why_lost;
 use crate::unread::UnreadDir;
 
 impl Comparison<'_> {
@@ -69,24 +71,32 @@ impl Comparison<'_> {
         }
     }
 
+    /// Takes a path that the new side does not have.
+    pub(crate) fn absent(&mut self, entry: &Entry, why: Absence<'_>) -> io::Result<()> {
+        let (path, kind) = (&entry.path[..], entry.kind);
+        match why {
+            Absence::Removed => self.removed(path, &EntryRef::from(entry)),
+            Absence::Unread(above) => self.unseen(path, kind, above),
+            Absence::LeftOut => self.left_out(path, kind),
+            Absence::Unmounted(lost, here) => {
+                self.unmounted(path, kind, here, why_lost(entry, lost))
+            }
+        }
+    }
+
     /// Takes a path of the old side that the new side could not look at: a directory above failed.
-    pub(crate) fn unseen(
-        &mut self,
-        path: &[u8],
-        old: &EntryRef<'_>,
-        above: UnreadDir<'_>,
-    ) -> io::Result<()> {
+    fn unseen(&mut self, path: &[u8], kind: Kind, above: UnreadDir<'_>) -> io::Result<()> {
         self.summary.old += 1;
         self.summary.unseen += 1;
         self.summary.add(Class::Unreadable);
-        let mut change = Change::new(Class::Unreadable, path, old.kind);
+        let mut change = Change::new(Class::Unreadable, path, kind);
         change.fail(above.path, Some(above.failure));
         change.reason = Some(above.reason());
         self.report(change)
     }
 
     /// Takes a path of the old side that the new side was not to look at.
-    pub(crate) fn left_out(&mut self, path: &[u8], kind: Kind) -> io::Result<()> {
+    fn left_out(&mut self, path: &[u8], kind: Kind) -> io::Result<()> {
         self.summary.old += 1;
         self.summary.new += 1;
         self.summary.add(Class::Ok);
@@ -98,7 +108,7 @@ impl Comparison<'_> {
 
     /// Takes a path of the old side on a file system that is no longer mounted. Only the mount
     /// point itself has a `reason`, which is reported; those below it are counted.
-    pub(crate) fn unmounted(
+    fn unmounted(
         &mut self,
         path: &[u8],
         kind: Kind,

@@ -75,18 +75,18 @@ impl Write for Encoder {
 }
 
 impl Output {
-    /// Begins the successor of the manifest that is at `path`, and open as `held`, if one is
-    /// wanted.
+    /// Drops what is written.
+    pub(super) fn nothing() -> Output {
+        Output(None)
+    }
+
+    /// Begins the successor of the manifest that is at `path`, and open as `held`.
     pub(super) fn create(
         path: &Path,
         old: &ManifestFile,
         held: &AsRead,
         header: &Header,
-        wanted: bool,
     ) -> Result<Output, Error> {
-        if !wanted {
-            return Ok(Output(None));
-        }
         let failed =
             |error: std::io::Error| Error::io(path.as_os_str().as_bytes(), "write", &error);
         let to = Successor {

@@ -45,11 +45,6 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// True if the root is on another device than recorded.
-    pub(super) fn is_elsewhere(&self) -> bool {
-        self.elsewhere
-    }
-
     /// Notes an entry that still has its ctime.
     pub(super) fn note_same_ctime(&mut self, old: &EntryRef<'_>, new: &EntryRef<'_>, id: EntryId) {
         if !self.elsewhere || !is_same_ctime(old, new) || self.is_original(id) {

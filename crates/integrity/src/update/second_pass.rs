@@ -4,45 +4,40 @@ use std::collections::{BTreeMap, HashSet};
 
 use bc_digest::Digest;
 use bc_fs::known::Judgement;
-use bc_manifest::integrity::{Entry, Found, Kind, ROOT, UNSEEN_AT};
+use bc_manifest::integrity::{Entry, Found, Kind, UNSEEN_AT};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::EntryId;
 
+use super::first_pass::Plan;
 use super::output::{Ended, Output};
-use super::plan::FirstPass;
 use super::renames::Was;
 use super::{Damaged, UpdateOptions};
 use crate::change::Class;
-use crate::compare::{Comparison, Elsewhere, Here, Verdicts};
+use crate::compare::{Comparison, Elsewhere, Verdict, Verdicts};
 use crate::devices::Devices;
 use crate::entry_loader::{LoadedEntry, to_entry};
-use crate::entry_ref::{EntryRef, differ};
+use crate::entry_ref::EntryRef;
 use crate::error::Error;
+use crate::flow::Flow;
 use crate::hint::Hints;
-use crate::judge::{is_untouched, undecided};
+use crate::judge::is_untouched;
 use crate::known_damage::{Expected, KnownDamage};
-use crate::manifest_stream::{ManifestStream, Position};
+use crate::manifest_stream::ManifestStream;
 use crate::second::is_second;
-use crate::tree::Tree;
-use crate::unmounted::{MissingMount, Unmounted};
-use crate::unread::UnreadDirs;
-use crate::verify::{lose, report_failed};
+use crate::sides::{Absence, Pair, Receiver};
+use crate::unread::UnreadDir;
+use crate::verify::report_failed;
 
-pub(super) struct Merge<'a, 's> {
+/// State of the second pass.
+pub(super) struct SecondPass<'a, 's> {
     pub(super) what: &'a UpdateOptions<'a>,
-    pub(super) tree: &'a Tree,
-    pub(super) plan: &'a FirstPass<'a>,
-    /// Device of the root in the old manifest.
-    pub(super) was_on: Option<u64>,
+    pub(super) plan: &'a Plan,
     pub(super) comparison: Comparison<'s>,
     /// Contents that the old manifest knows to be damaged.
     pub(super) known: &'a KnownDamage<'a>,
     pub(super) output: Output,
     pub(super) devices: Devices,
     pub(super) hints: Hints<'a>,
-    pub(super) unmounted: Unmounted,
-    /// Directories that could not be read when they were recorded.
-    pub(super) unread: UnreadDirs,
     pub(super) late: Late,
 }
 
@@ -194,28 +189,35 @@ fn note_known_damage(fresh: &mut Entry, what: &UpdateOptions<'_>, known: &KnownD
     }
 }
 
-impl Merge<'_, '_> {
-    /// A path of the tree.
-    pub(super) fn present(
-        &mut self,
-        new: &LoadedEntry<'_>,
-        old: &mut ManifestStream,
-    ) -> Result<(), Error> {
-        loop {
-            match old.take_up_to(new.path)? {
-                Some((Position::Before, entry)) => self.gone(entry)?,
-                Some((Position::At, entry)) => return self.both(entry, new),
-                None => return self.added(new),
+impl Receiver for SecondPass<'_, '_> {
+    fn pair(&mut self, pair: Pair<'_>) -> Result<Flow, Error> {
+        match pair {
+            Pair::Both { entry, old, new } => self.both(entry, old, new)?,
+            Pair::Added { new, above, hides } => self.added(new, above, hides)?,
+            Pair::Gone(entry, why) => {
+                let reported = self.comparison.absent(entry, why);
+                reported.map_err(|error| report_failed(&error))?;
+                if !matches!(why, Absence::Removed) {
+                    self.keep_unseen(entry)?;
+                }
             }
         }
+        Ok(Flow::Continue)
     }
+}
 
-    fn added(&mut self, new: &LoadedEntry<'_>) -> Result<(), Error> {
+impl SecondPass<'_, '_> {
+    fn added(
+        &mut self,
+        new: &LoadedEntry<'_>,
+        above: Option<UnreadDir<'_>>,
+        hides: bool,
+    ) -> Result<(), Error> {
         let site = self.hints.at(new.id, new.view.device);
         self.comparison
-            .added(new.path, &new.view, self.unread.above(new.path), site)
+            .added(new.path, &new.view, above, site)
             .map_err(|error| report_failed(&error))?;
-        if self.unmounted.covers(new.path) {
+        if hides {
             // A file in the place of a missing disk is none of its files.
             return Ok(());
         }
@@ -274,14 +276,12 @@ impl Merge<'_, '_> {
         }
     }
 
-    fn both(&mut self, entry: &Entry, new: &LoadedEntry<'_>) -> Result<(), Error> {
-        self.unread.see(entry);
-        let lost = self.unmounted.see(entry, Some(new));
-        if lost != MissingMount::No {
-            lose(&mut self.comparison, entry, lost, Here::Other)
-                .map_err(|error| report_failed(&error))?;
-            return self.keep_unseen(entry);
-        }
+    fn both(
+        &mut self,
+        entry: &Entry,
+        mut before: EntryRef<'_>,
+        new: &LoadedEntry<'_>,
+    ) -> Result<(), Error> {
         // It is seen again.
         let seen;
         let entry = match entry.extra.contains_key(UNSEEN_AT) {
@@ -293,10 +293,6 @@ impl Merge<'_, '_> {
             }
             false => entry,
         };
-        let mut before = EntryRef::from(entry);
-        if entry.path == ROOT {
-            before.dev = self.was_on;
-        }
         if let Some(is) = new.view.device
             && new.view.kind == Kind::Dir
             && before.ino == new.view.ino
@@ -320,14 +316,13 @@ impl Merge<'_, '_> {
                 .map_err(|error| report_failed(&error))?;
             return self.keep(entry, new.view.device);
         }
-        if differ(before.digest, compared.digest) && is_untouched(&before, &compared) {
-            before.unsteady = self.hints.is_unsteady(new, entry.verified_at);
-        }
+        self.hints
+            .mark_unsteady(&mut before, &compared, new, entry.verified_at);
         let site = self.hints.at(new.id, new.view.device);
-        let class = self.comparison.both(new.path, &before, &compared, site);
-        let class = class.map_err(|error| report_failed(&error))?;
+        let verdict = self.comparison.both(new.path, &before, &compared, site);
+        let Verdict { class, undecided } = verdict.map_err(|error| report_failed(&error))?;
         let keeps = self.what.damaged == Damaged::Keep;
-        if keeps && class == Class::Modified && undecided(&before, &compared).is_some() {
+        if keeps && undecided {
             return self.keep(entry, new.view.device);
         }
         let swapped = class == Class::Damaged && self.is_moved_here(new.id, compared.digest);
@@ -402,29 +397,6 @@ impl Merge<'_, '_> {
             }
         }
         self.keep(&kept, new.view.device)
-    }
-
-    /// A path of the old manifest that the tree does not have, or that could
-    /// not be looked for.
-    pub(super) fn gone(&mut self, entry: &Entry) -> Result<(), Error> {
-        self.unread.see(entry);
-        let view = EntryRef::from(entry);
-        let reported = if let Some(why) = self.tree.why_unseen(&entry.path) {
-            self.comparison.unseen(&entry.path, &view, why)
-        } else {
-            match self.unmounted.see(entry, None) {
-                MissingMount::No if self.tree.is_left_out(&entry.path) => {
-                    self.comparison.left_out(&entry.path, entry.kind)
-                }
-                MissingMount::No => {
-                    let removed = self.comparison.removed(&entry.path, &view);
-                    return removed.map_err(|error| report_failed(&error));
-                }
-                lost => lose(&mut self.comparison, entry, lost, Here::Nothing),
-            }
-        };
-        reported.map_err(|error| report_failed(&error))?;
-        self.keep_unseen(entry)
     }
 
     /// Writes an old entry again that could not be seen, with the time since when: queries over
