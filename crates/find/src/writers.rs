@@ -3,8 +3,8 @@
 //! can do that has the file open for writing, and the system reports it by refusing a [lease].
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bc_fs::lease::{self, Refused};
@@ -31,20 +31,15 @@ pub(crate) fn unseen_writers(
     cancel: &Cancel,
 ) -> Result<Vec<EntryId>, WorkerPanic> {
     let files = suspects(listing, files);
-    let pieces: Vec<&[EntryId]> = files.chunks(PIECE).collect();
-    let next = AtomicUsize::new(0);
-    let found = bc_pool::run(workers.min(pieces.len()).max(1), |_| {
-        let mut opener = Opener::new(listing, cancel);
-        let mut found = Vec::new();
-        while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if cancel.is_cancelled() {
-                break;
-            }
-            let files = piece.iter().copied();
-            found.extend(files.filter(|entry| has_writer(&mut opener, *entry)));
+    let begin = || Opener::new(listing, cancel);
+    let find = |opener: &mut Opener<'_>, piece: Range<usize>| -> Vec<EntryId> {
+        if cancel.is_cancelled() {
+            return Vec::new();
         }
-        found
-    })?;
+        let files = files[piece].iter().copied();
+        files.filter(|entry| has_writer(opener, *entry)).collect()
+    };
+    let found = bc_pool::ordered(workers, files.len(), PIECE, begin, find)?;
     let mut found: Vec<EntryId> = found.into_iter().flatten().collect();
     found.sort_unstable();
     Ok(found)

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use bc_fs::dirfd::own_path;
 use bc_fs::xattr::{Attributed, NoFile, XattrReader};
 use bc_manifest::integrity::Xattrs;
-use bc_pool::{Cancel, Cursor, WorkerPanic};
+use bc_pool::{Cancel, WorkerPanic};
 use bc_walk::{DirFdCache, DirId, EntryId, Error, FileKind, Listing};
 use rustix::io::Errno;
 
@@ -25,21 +25,13 @@ pub(crate) fn read(
     workers: usize,
     cancel: &Cancel,
 ) -> Result<Vec<Result<Xattrs, Error>>, WorkerPanic> {
-    let workers = workers.min(range.len().div_ceil(STEP));
-    let cursor = Cursor::with_batch(range.len(), workers, STEP, STEP);
-    let found = bc_pool::run(workers, |_| {
-        let mut reader = AttributeReader::new(listing, cancel);
-        let mut found = Vec::new();
-        while let Some(batch) = cursor.next() {
-            let ids = batch.clone().map(|at| EntryId(range.start + at as u32));
-            let read: Vec<_> = ids.map(|id| reader.attributes(id)).collect();
-            found.push((batch.start, read));
-        }
-        found
-    })?;
-    let mut all: Vec<_> = found.into_iter().flatten().collect();
-    all.sort_unstable_by_key(|(start, _)| *start);
-    Ok(all.into_iter().flat_map(|(_, found)| found).collect())
+    let begin = || AttributeReader::new(listing, cancel);
+    let read = |reader: &mut AttributeReader<'_>, batch: Range<usize>| -> Vec<_> {
+        let ids = batch.map(|at| EntryId(range.start + at as u32));
+        ids.map(|id| reader.attributes(id)).collect()
+    };
+    let found = bc_pool::ordered(workers, range.len(), STEP, begin, read)?;
+    Ok(found.into_iter().flatten().collect())
 }
 
 /// State of one thread.

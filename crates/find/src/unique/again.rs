@@ -2,7 +2,7 @@
 //! search were not searched.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::Range;
 
 use bc_fs::meta;
 use bc_fs::mount::{Inodes, Mounts};
@@ -174,29 +174,24 @@ fn changed_files(
     files: &[EntryId],
     workers: usize,
 ) -> Result<Vec<EntryId>, WorkerPanic> {
-    let pieces: Vec<&[EntryId]> = files.chunks(PIECE).collect();
-    let next = AtomicUsize::new(0);
-    let found = bc_pool::run(workers.min(pieces.len()), |_| {
-        let mut changed = Vec::new();
-        let mut dirs = DirFdCache::new(listing);
-        while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
-            for entry in *piece {
-                let dir = dirs.open(listing.dir(*entry)).ok();
-                let now = dir.and_then(|at| {
-                    let name = listing.name(*entry);
-                    match listing.follow(*entry) {
-                        true => meta::stat_through(at, name).ok(),
-                        false => meta::stat_at(at, name).ok(),
-                    }
-                });
-                let now = now.map(|stat| stat.stamp);
-                if now.is_none() || now != listing.meta(*entry).map(|meta| meta.stamp) {
-                    changed.push(*entry);
-                }
+    let is_changed = |dirs: &mut DirFdCache<'_>, entry: EntryId| {
+        let dir = dirs.open(listing.dir(entry)).ok();
+        let now = dir.and_then(|at| {
+            let name = listing.name(entry);
+            match listing.follow(entry) {
+                true => meta::stat_through(at, name).ok(),
+                false => meta::stat_at(at, name).ok(),
             }
-        }
-        changed
-    })?;
+        });
+        let now = now.map(|stat| stat.stamp);
+        now.is_none() || now != listing.meta(entry).map(|meta| meta.stamp)
+    };
+    let begin = || DirFdCache::new(listing);
+    let find = |dirs: &mut DirFdCache<'_>, piece: Range<usize>| -> Vec<EntryId> {
+        let files = files[piece].iter().copied();
+        files.filter(|entry| is_changed(dirs, *entry)).collect()
+    };
+    let found = bc_pool::ordered(workers, files.len(), PIECE, begin, find)?;
     let mut changed: Vec<EntryId> = found.into_iter().flatten().collect();
     changed.sort_unstable();
     Ok(changed)
