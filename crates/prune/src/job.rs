@@ -14,7 +14,7 @@ use bc_walk::job::{Error, ErrorKind, Means, missing, path_of, require, unless_ca
 use crate::journal::Journal;
 use crate::options::{PruneOptions, RunMode};
 use crate::plan::Keep;
-use crate::protect::{lies_above, lies_below};
+use crate::references::{lies_above, lies_below};
 use crate::run::prune;
 use crate::skip::Skip;
 use crate::step::{Action, PruneEvent, Step, StepOutcome};

@@ -69,64 +69,36 @@
 //!   root leads to a file that is changed.
 #![forbid(unsafe_code)]
 
-mod abilities;
-mod arrival;
-mod aside;
-mod caller;
-mod checked_at;
-mod claim;
-mod compare;
-mod copies;
-mod copy;
-mod delete;
-mod dir;
-mod distinct;
-mod existing_target;
-mod freed;
-mod handle;
-mod hardlink;
+mod act;
+mod check;
 mod job;
 mod journal;
-mod lack;
-mod leftover;
-mod meta;
-mod moving;
-mod open_file;
+mod leftovers;
+mod means;
 mod options;
 mod outcomes;
-mod permitted;
 mod plan;
 mod planned;
-mod precheck;
-mod protect;
-mod real_places;
-mod reflink;
-mod relocate;
+mod references;
 mod run;
 mod skip;
-mod state;
 mod step;
-mod sweep;
-mod symlink;
-mod temp;
-mod trees;
 mod undo;
 mod workers;
 
 #[cfg(test)]
 mod tests;
 
+pub use act::tree::prune_trees;
 pub use job::{PruneStep, Pruned};
 pub use journal::Journal;
-pub use lack::{Lack, Unable};
 pub use options::{Force, OnMetadataDiff, PruneOptions, RunMode};
 pub use plan::{Inode, Keep, KeepError, KeepRules, Pattern, Roots};
 pub use planned::{Planned, at_stake};
-pub use protect::{lies_above, lies_below};
+pub use references::{lies_above, lies_below};
 pub use run::prune;
-pub use skip::{HALF_WAY, ORIGINAL, Skip};
+pub use skip::{HALF_WAY, Lack, ORIGINAL, Skip, Unable};
 pub use step::{Action, PruneEvent, PruneSummary, Step, StepKind, StepOutcome, TreeStep};
-pub use trees::prune_trees;
 pub use undo::{RestoredFile, UndoEvent, UndoJob, UndoOutcome, UndoSummary, Undone, undo};
 
 /// The examples of the registry's page run, too.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bc_find::Subtrees;
 use bc_walk::Identity;
 
-use super::plan::KeepRules;
-use super::step::Action;
+use crate::plan::KeepRules;
+use crate::step::Action;
 
 /// Dry run or real run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

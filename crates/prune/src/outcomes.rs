@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::lack::Unable;
-use super::skip::Skip;
-use super::step::{PruneEvent, PruneSummary, Step, StepKind, StepOutcome, TreeStep};
+use crate::skip::Skip;
+use crate::skip::Unable;
+use crate::step::{PruneEvent, PruneSummary, Step, StepKind, StepOutcome, TreeStep};
 
 /// Outcomes of the steps of one thread of a run.
 pub(super) struct Outcomes<'a> {

@@ -9,10 +9,10 @@ use bc_fs::mount::Mounts;
 use bc_pool::Cancel;
 use bc_read::space::{Shares, Space};
 
-use super::dir;
-use super::options::PruneOptions;
-use super::protect::WatchedPlaces;
-use super::step::Action;
+use crate::check::dir;
+use crate::options::PruneOptions;
+use crate::references::WatchedPlaces;
+use crate::step::Action;
 
 /// The figures of a run that is planned.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -8,20 +8,26 @@ use bc_fs::shortage::is_shortage;
 use bc_pool::Cancel;
 use rustix::io::Errno;
 
-use super::checked_at::CheckedAt;
-use super::claim;
-use super::freed::Ledger;
-use super::journal::{About, Journal};
-use super::open_file::{self, OpenFile};
-use super::options::{PruneOptions, RunMode};
-use super::outcomes::Events;
-use super::plan::{Acted, GroupPlan, Target};
-use super::precheck::{Ready, Refusal};
-use super::skip::Skip;
-use super::state::{Run, Shared, State};
-use super::step::{Action, PruneEvent, PruneSummary, StepKind, StepOutcome};
-use super::workers;
-use super::{delete, hardlink, permitted, plan, reflink, relocate, symlink};
+use crate::act::delete;
+use crate::act::hardlink;
+use crate::act::moving::relocate;
+use crate::act::reflink;
+use crate::act::symlink;
+use crate::check::checked_at::CheckedAt;
+use crate::check::freed::Ledger;
+use crate::check::open_file::{self, OpenFile};
+use crate::check::permitted;
+use crate::check::precheck::{Ready, Refusal};
+use crate::journal::{About, Journal};
+use crate::leftovers::claim;
+use crate::means::{Run, Shared, State};
+use crate::options::{PruneOptions, RunMode};
+use crate::outcomes::Events;
+use crate::plan;
+use crate::plan::{Acted, GroupPlan, Target};
+use crate::skip::Skip;
+use crate::step::{Action, PruneEvent, PruneSummary, StepKind, StepOutcome};
+use crate::workers;
 
 /// Acts on each group, on several threads where the options allow and it is safe. Steps are written
 /// to `journal` before they are done; a front end should always give one when it executes.

@@ -7,7 +7,7 @@ use std::io;
 
 use bc_fs::{Escaped, PathError};
 
-use super::skip::Skip;
+use crate::skip::Skip;
 
 /// Action on a duplicate.
 #[derive(Clone, Debug, Eq, PartialEq)]

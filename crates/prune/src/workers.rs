@@ -20,10 +20,10 @@ use bc_pool::Cancel;
 use bc_pool::dispatch::affordable_workers;
 use bc_walk::Identity;
 
-use super::journal::Journal;
-use super::options::PruneOptions;
-use super::state::{Run, Shared};
-use super::step::{Action, PruneEvent, PruneSummary};
+use crate::journal::Journal;
+use crate::means::{Run, Shared};
+use crate::options::PruneOptions;
+use crate::step::{Action, PruneEvent, PruneSummary};
 
 /// Groups that one thread takes at a time. To hand over and report so many pairs of small files
 /// takes a hundredth of the time that it takes to link them (20 µs each).

@@ -23,7 +23,7 @@ use super::record::{Copied, End, JournalStep, MAGIC, RunHeader, SCHEMA};
 use super::tree_action::TreeAction;
 use super::trust::Locked;
 use super::{refused, trust};
-use crate::existing_target::CopyOrigin;
+use crate::act::moving::existing_target::CopyOrigin;
 use crate::options::RunMode;
 
 /// Bytes of the longest line. Attributes make a step long: two files with a

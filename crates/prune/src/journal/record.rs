@@ -14,7 +14,7 @@ use bc_walk::{FileKind, Identity, Stamp};
 use serde::{Deserialize, Serialize};
 
 use super::tree_action::TreeAction;
-use crate::open_file::OpenFile;
+use crate::check::open_file::OpenFile;
 use crate::skip::Skip;
 
 /// Format name in the first line.

@@ -11,9 +11,9 @@ use bc_find::groups::FileGroup;
 use bc_fs::dirfd;
 use bc_fs::path::{join, split};
 
-use crate::dir;
-use crate::open_file::OpenFile;
-use crate::real_places::RealPlaces;
+use crate::check::dir;
+use crate::check::open_file::OpenFile;
+use crate::check::real_places::RealPlaces;
 use crate::step::Action;
 
 /// Directories that a run acts in.

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::super::checked_at::clock;
-use super::super::dir::Parents;
 use super::super::undo;
 use super::*;
+use crate::check::checked_at::clock;
+use crate::check::dir::Parents;
 
 /// Longer than anything is relied on.
 pub(super) const LATER: Duration = Duration::from_millis(25);

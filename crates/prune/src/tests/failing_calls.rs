@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::super::checked_at::clock;
 use super::*;
+use crate::check::checked_at::clock;
 
 const ERRORS: [Errno; 5] = [
     Errno::IO,

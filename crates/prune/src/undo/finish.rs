@@ -17,10 +17,10 @@ use bc_walk::{FileKind, FileStat, Identity};
 use rustix::io::Errno;
 
 use super::{Found, Undo, UndoOutcome, find};
-use crate::copy::given;
+use crate::act::moving::copy::given;
+use crate::check::meta::{give_metadata, give_times, lacking, read_metadata};
 use crate::journal::JournalStep;
-use crate::leftover;
-use crate::meta::{give_metadata, give_times, lacking, read_metadata};
+use crate::leftovers::leftover;
 use crate::options::RunMode;
 use crate::skip::Skip;
 

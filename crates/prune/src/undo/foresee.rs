@@ -16,13 +16,13 @@ use super::moved::is_copy;
 use super::names::Another;
 use super::overlay::NamedLater;
 use super::{Found, Undo, UndoOutcome, fewer_links, find, may_be};
-use crate::distinct::differ;
+use crate::act::moving::relocate::apart;
+use crate::check::distinct::differ;
+use crate::check::meta::{entitled, foresee, not_in, takes_attribute};
+use crate::check::open_file::OpenFile;
+use crate::check::permitted;
 use crate::journal::{Copy, JournalStep, Recorded};
-use crate::meta::{entitled, foresee, not_in, takes_attribute};
-use crate::open_file::OpenFile;
 use crate::options::RunMode;
-use crate::permitted;
-use crate::relocate::apart;
 use crate::skip::Skip;
 
 impl Undo<'_> {

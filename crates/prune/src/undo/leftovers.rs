@@ -18,16 +18,18 @@ use bc_walk::{FileStat, Identity};
 use rustix::io::Errno;
 
 use super::reference;
-use crate::compare::compare;
-use crate::copy::digest;
-use crate::dir;
-use crate::distinct;
+use crate::act::delete;
+use crate::act::moving::copy::digest;
+use crate::act::temp::{self, Temps};
+use crate::check::compare::compare;
+use crate::check::dir;
+use crate::check::distinct;
+use crate::check::open_file::{self, OpenFile};
 use crate::journal::JournalStep;
-use crate::open_file::{self, OpenFile};
+use crate::leftovers::claim;
+use crate::leftovers::leftover;
 use crate::options::RunMode;
 use crate::skip::Skip;
-use crate::temp::{self, Temps};
-use crate::{claim, delete, leftover};
 
 /// Files under temporary names, by directory.
 #[derive(Default)]

@@ -45,16 +45,16 @@ use self::overlay::Overlay;
 use self::remake::of_kept;
 use self::trees::Trees;
 use self::volumes::Volumes;
-use crate::caller::Caller;
-use crate::claim::{self, Blocked};
-use crate::copy::digest;
-use crate::dir;
+use crate::act::moving::copy::digest;
+use crate::act::temp::{Temps, replace};
+use crate::check::caller::Caller;
+use crate::check::dir;
+use crate::check::meta::{entitled, give_metadata, lacking};
+use crate::check::open_file::{self, OpenFile, identity_at};
 use crate::journal::{self, JournalStep, Recorded, Steps, TreeAction};
-use crate::meta::{entitled, give_metadata, lacking};
-use crate::open_file::{self, OpenFile, identity_at};
+use crate::leftovers::claim::{self, Blocked};
 use crate::options::RunMode;
 use crate::skip::Skip;
-use crate::temp::{Temps, replace};
 
 /// Undoes the steps of the journal at `path`, the last one first. Cancelled while it reads, it has
 /// done nothing; later, it stops between two steps or within one that leaves nothing behind. A

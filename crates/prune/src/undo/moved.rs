@@ -9,16 +9,16 @@ use bc_walk::{FileKind, FileStat};
 
 use super::names::{Another, ContentProof};
 use super::{Found, Undo, UndoOutcome, may_be};
-use crate::aside::give_up;
-use crate::compare::compare;
-use crate::dir::Dir;
-use crate::distinct;
-use crate::existing_target::CopyOrigin;
+use crate::act::moving::aside::give_up;
+use crate::act::moving::existing_target::CopyOrigin;
+use crate::act::moving::relocate::{Arrived, How, Move, MoveMeans};
+use crate::check::compare::compare;
+use crate::check::dir::Dir;
+use crate::check::distinct;
+use crate::check::meta::{carried_back, entitled, not_in};
+use crate::check::open_file::OpenFile;
 use crate::journal::{Copy, JournalStep, Steps};
-use crate::meta::{carried_back, entitled, not_in};
-use crate::open_file::OpenFile;
 use crate::options::OnMetadataDiff;
-use crate::relocate::{Arrived, How, Move, MoveMeans};
 use crate::skip::Skip;
 
 impl Undo<'_> {

@@ -11,11 +11,11 @@ use bc_fs::path::split;
 use bc_walk::{FileKind, Identity};
 
 use super::{Found, Undo, reference};
-use crate::dir;
+use crate::check::dir;
+use crate::check::meta::difference;
+use crate::check::open_file::OpenFile;
 use crate::journal::{Index, JournalStep};
-use crate::leftover;
-use crate::meta::difference;
-use crate::open_file::OpenFile;
+use crate::leftovers::leftover;
 
 /// Places of names that no step took.
 #[derive(Default)]

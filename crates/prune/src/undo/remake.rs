@@ -9,11 +9,11 @@ use bc_walk::{FileKind, Identity};
 
 use super::Undo;
 use super::names::Another;
-use crate::copy::{Blocks, CopiedFile, Copy, copy, digest};
+use crate::act::moving::copy::{Blocks, CopiedFile, Copy, copy, digest};
+use crate::act::moving::relocate;
+use crate::check::meta::entitled;
+use crate::check::open_file::{OpenFile, identity_at};
 use crate::journal::JournalStep;
-use crate::meta::entitled;
-use crate::open_file::{OpenFile, identity_at};
-use crate::relocate;
 use crate::skip::Skip;
 
 impl Undo<'_> {

@@ -14,10 +14,10 @@ use bc_fs::volume;
 use bc_walk::{FileKind, Identity};
 
 use super::{Found, Undo, UndoOutcome, find};
-use crate::caller::FileOwner;
+use crate::check::caller::FileOwner;
+use crate::check::meta::give_link_metadata;
+use crate::check::open_file::identity_at;
 use crate::journal::{Index, JournalStep, TreeAction};
-use crate::meta::give_link_metadata;
-use crate::open_file::identity_at;
 use crate::options::RunMode;
 use crate::skip::Skip;
 

@@ -11,7 +11,7 @@ use bc_fs::mount::{Answer, basic_traits};
 use bc_fs::path::split;
 
 use super::reference;
-use crate::dir;
+use crate::check::dir;
 use crate::journal::{Index, JournalStep, Recorded, TreeAction};
 use crate::skip::Skip;
 

@@ -2,11 +2,11 @@
 //! more, and the part that such a run had done when it was killed is undone by its journal.
 
 use super::*;
-use crate::copy::digest;
-use crate::existing_target::CopyOrigin;
+use crate::act::moving::copy::digest;
+use crate::act::moving::existing_target::CopyOrigin;
+use crate::check::meta::give_metadata;
+use crate::check::open_file::OpenFile;
 use crate::journal::{About, TreeAction};
-use crate::meta::give_metadata;
-use crate::open_file::OpenFile;
 use bc_edit::metadata::PresentAcl;
 use bc_edit::names::prune as prune_names;
 use bc_edit::names::prune::Mark;

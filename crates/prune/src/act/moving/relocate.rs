@@ -1,0 +1,511 @@
+//! move: the target goes below a directory, under its own path, by renaming
+//! or, to another file system, as a proven and durable copy.
+
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use bc_edit::content;
+use bc_edit::entry;
+use bc_edit::metadata::FileMetadata;
+use bc_edit::names::prune::Mark;
+use bc_fs::Escaped;
+use bc_fs::call::FailedCall;
+use bc_fs::dirfd::{self, Access};
+use bc_fs::meta;
+use bc_fs::mount::{Shows, basic_traits};
+use bc_fs::path::split;
+use bc_pool::Cancel;
+use bc_walk::Identity;
+use rustix::fs::{CWD, FileType};
+use rustix::io::Errno;
+
+use crate::act::moving::arrival::Arrival;
+use crate::act::moving::aside::{give_up, take_back};
+use crate::act::moving::copy::{Blocks, CopiedFile, copy};
+use crate::act::moving::existing_target::{Acceptable, CopyOrigin};
+use crate::act::temp::Temps;
+use crate::check::compare::compare;
+use crate::check::dir::Dir;
+use crate::check::meta::read_metadata;
+use crate::check::open_file::{OpenFile, identity_at};
+use crate::leftovers::claim::Blocked;
+use crate::options::OnMetadataDiff;
+use crate::skip::Skip;
+
+/// The path below `dir` that `path` is moved to: all of it but `.`, `..` and
+/// the leading slash, so that no two files meet.
+pub(crate) fn destination(dir: &[u8], path: &[u8]) -> Vec<u8> {
+    let mut to = dir.to_vec();
+    let parts = path.split(|byte| *byte == b'/');
+    for part in parts.filter(|part| !part.is_empty() && *part != b"." && *part != b"..") {
+        if to.last() != Some(&b'/') {
+            to.push(b'/');
+        }
+        to.extend_from_slice(part);
+    }
+    to
+}
+
+/// Opens the directory of `to`, which lies below `dir`, creating missing directories. New
+/// directories get the permissions of the source's directories.
+pub(crate) fn open_parent(
+    dir: &[u8],
+    to: &[u8],
+    source: &[u8],
+) -> Result<(OwnedFd, CString), Skip> {
+    let mut at = match dirfd::open_root(dir) {
+        Err(FailedCall {
+            errno: Errno::NOENT,
+            ..
+        }) => {
+            create_all(dir)?;
+            match dirfd::open_root(dir) {
+                Err(failed) if failed.errno == Errno::NOENT => return Err(Skip::lost()),
+                opened => opened?,
+            }
+        }
+        opened => opened?,
+    };
+    let below = to.get(dir.len()..).unwrap_or_default();
+    let (parents, name) = split(below);
+    let mut prefix = Vec::with_capacity(source.len());
+    if source.first() == Some(&b'/') {
+        prefix.push(b'/');
+    }
+    let mut originals = source.split(|byte| *byte == b'/');
+    for part in parents
+        .split(|byte| *byte == b'/')
+        .filter(|part| !part.is_empty())
+    {
+        for original in originals.by_ref() {
+            prefix.extend_from_slice(original);
+            prefix.push(b'/');
+            if original == part {
+                break;
+            }
+        }
+        let component = dirfd::name(part)?;
+        let mode = rustix::fs::statat(CWD, prefix.as_slice(), rustix::fs::AtFlags::empty())
+            .ok()
+            .filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+            .map_or(0o700, |stat| stat.st_mode & 0o777 | 0o700);
+        match entry::make_dir(&at, &component, mode) {
+            Ok(())
+            | Err(FailedCall {
+                errno: Errno::EXIST,
+                ..
+            }) => {}
+            Err(failed) => return Err(failed.into()),
+        }
+        at = dirfd::open_below(at, part)?;
+    }
+    Ok((at, dirfd::name(name)?))
+}
+
+fn create_all(dir: &[u8]) -> Result<(), Skip> {
+    let mut done: Vec<u8> = Vec::new();
+    for (index, part) in dir.split(|byte| *byte == b'/').enumerate() {
+        if index > 0 {
+            done.push(b'/');
+        }
+        done.extend_from_slice(part);
+        if part.is_empty() {
+            continue;
+        }
+        match entry::make_dir(CWD, &dirfd::name(&done)?, 0o700) {
+            Ok(())
+            | Err(FailedCall {
+                errno: Errno::EXIST,
+                ..
+            }) => {}
+            Err(failed) => return Err(failed.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Another name of the file that is moved, where it has arrived already.
+pub(crate) struct Arrived {
+    pub(crate) dir: Rc<Dir>,
+    pub(crate) name: CString,
+    pub(crate) id: Identity,
+}
+
+/// One file on its way to a name of an open directory.
+pub(crate) struct Move<'a> {
+    pub(crate) target: &'a OpenFile,
+    pub(crate) to_dir: &'a OwnedFd,
+    pub(crate) name: &'a CString,
+    /// The path of the new name, for people.
+    pub(crate) to: &'a [u8],
+    /// Rename where possible, or copy always.
+    pub(crate) how: How,
+    /// FileMetadata for a copy; `lost` lists the parts that were left out before.
+    pub(crate) metadata: FileMetadata,
+    pub(crate) lost: Vec<String>,
+    /// Treatment of a copy without the metadata that its file system does not take.
+    pub(crate) on_metadata_diff: OnMetadataDiff,
+    /// A copy becomes another name of this one instead, where it can.
+    pub(crate) with: Option<&'a Arrived>,
+    /// Called with the metadata that a copy was given; returns the part of the file that would be
+    /// lost with it: then the file stays as well.
+    pub(crate) stays: Option<&'a WouldLose<'a>>,
+    /// Conditions for an existing file under the new name to count as the copy; `None`: no file
+    /// does.
+    pub(crate) acceptable: Option<Acceptable<'a>>,
+}
+
+/// Returns the part of a file that a copy with this metadata lacks.
+pub(crate) type WouldLose<'a> = dyn Fn(&FileMetadata) -> Option<String> + 'a;
+
+/// The ways to move.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(crate) enum How {
+    /// Renames; copies where the destination is on another file system.
+    Rename,
+    /// Copies.
+    Copy,
+}
+
+/// Result of a move.
+pub(crate) struct Placed {
+    pub(crate) id: Identity,
+    /// True if it is a copy or a name of one.
+    pub(crate) copied: bool,
+    /// FileMetadata that it could not be given.
+    pub(crate) lost: Vec<String>,
+    /// Reason why the file itself did not go although its copy exists: it is not where it was, or
+    /// one of the two was changed.
+    pub(crate) stays: Option<Skip>,
+}
+
+/// State that moves share.
+pub(crate) struct MoveMeans<'a> {
+    pub(crate) temps: &'a Temps,
+    pub(crate) blocked: &'a mut Blocked,
+    pub(crate) cancel: &'a Cancel,
+    /// Called with the copy's mark and metadata before it is named or counts as made.
+    pub(crate) record: &'a mut dyn FnMut(Mark, CopyOrigin, &FileMetadata) -> Result<(), Skip>,
+}
+
+impl Move<'_> {
+    /// Moves it while `proof` holds.
+    pub(crate) fn go(
+        self,
+        means: MoveMeans<'_>,
+        proof: impl Fn() -> Result<(), Skip>,
+    ) -> Result<Placed, Skip> {
+        if self.how == How::Copy {
+            return self.across(means, proof);
+        }
+        let (target, to_dir, name) = (self.target, self.to_dir, self.name);
+        match entry::rename_new(&target.dir, &target.name, to_dir, name) {
+            Ok(()) => {
+                let moved = match identity_at(to_dir, name) {
+                    Ok(Some(id)) if target.is(id) => {
+                        target.check_content().and_then(|()| proof()).map(|()| id)
+                    }
+                    Ok(_) => Err(Skip::Changed),
+                    Err(skip) => Err(skip),
+                };
+                let id = moved.map_err(|why| {
+                    match entry::rename_new(to_dir, name, &target.dir, &target.name) {
+                        Ok(()) => why,
+                        Err(_) => Skip::Displaced(self.to.to_vec()),
+                    }
+                })?;
+                Ok(Placed {
+                    id,
+                    copied: false,
+                    lost: Vec::new(),
+                    stays: None,
+                })
+            }
+            Err(FailedCall {
+                errno: Errno::XDEV, ..
+            }) => self.across(means, proof),
+            // Said before it is found out that the name cannot be moved there at all.
+            Err(FailedCall {
+                errno: Errno::EXIST,
+                ..
+            }) if self.acceptable.is_some() => self.across(means, proof),
+            Err(FailedCall {
+                errno: Errno::EXIST,
+                ..
+            }) => Err(Skip::DestinationExists(None)),
+            Err(failed) => Err(failed.into()),
+        }
+    }
+
+    fn across(
+        mut self,
+        mut means: MoveMeans<'_>,
+        proof: impl Fn() -> Result<(), Skip>,
+    ) -> Result<Placed, Skip> {
+        let (target, to_dir, name) = (self.target, self.to_dir, self.name);
+        // Both directories: the copy is made in one, the original set aside in
+        // the other.
+        let _here = means.blocked.claim(&target.dir, means.cancel)?;
+        let _there = means.blocked.claim(to_dir, means.cancel)?;
+        let own = target.metadata()?;
+        let mut arrival = match identity_at(to_dir, name)? {
+            Some(_) => self.take_up(&mut means)?,
+            None => match self.link(&mut means)? {
+                Some(arrival) => arrival,
+                None => self.copy(&mut means)?,
+            },
+        };
+        let (id, mark) = (arrival.held.stat.id, arrival.held.mark());
+        let stays = self.stays.and_then(|stays| stays(&arrival.metadata));
+        if let Some(what) = stays {
+            content::sync_dir(to_dir)?;
+            let path = Escaped(&target.path);
+            self.lost.push(format!("the {what} of {path}, which stays"));
+            return Ok(self.placed(id, None));
+        }
+        // The copy and its name must be on the disk before the original goes.
+        let synced = arrival
+            .settle()
+            .and_then(|()| content::sync_dir(to_dir).map_err(Skip::from));
+        let removed = synced.and_then(|()| {
+            let replaced = || proof().and_then(|()| arrival.replaces(target));
+            give_up(target, &own, mark, means.temps, replaced, || {
+                arrival.stands()
+            })
+        });
+        let stays = match removed {
+            Ok(()) => Ok(None),
+            // A copy that was only found must not be taken away.
+            Err(why) if why.took_effect() || arrival.origin == CopyOrigin::Found => Err(why),
+            Err(why) => match self.take_back(&mut arrival, &mut means) {
+                Ok(()) => Err(why),
+                // Another process took the copy away: there is none to report.
+                Err(_) if !arrival.is_at(self.to) => Err(why),
+                Err(_) => Ok(Some(why)),
+            },
+        };
+        let left = match arrival.drop_stage() {
+            Err(Skip::System { errno, .. }) => arrival.left(errno),
+            _ => Ok(()),
+        };
+        let stays = stays?;
+        left?;
+        Ok(self.placed(id, stays))
+    }
+
+    fn placed(self, id: Identity, stays: Option<Skip>) -> Placed {
+        Placed {
+            id,
+            copied: true,
+            lost: self.lost,
+            stays,
+        }
+    }
+
+    /// Removes a copy whose original did not go. It is enough that its content is the kept file's
+    /// as well, should the original have changed.
+    fn take_back(&self, arrival: &mut Arrival, means: &mut MoveMeans<'_>) -> Result<(), Skip> {
+        let kept = || {
+            let kept_file = self.acceptable.as_ref().map(|found| found.kept_file);
+            kept_file.is_some_and(|kept_file| kept_file.check().is_ok())
+        };
+        let made = arrival.metadata.clone();
+        let copy = arrival.as_left()?;
+        take_back(copy, &made, self.target, kept, means.temps, means.cancel)
+    }
+
+    /// Gives a proven copy the new name.
+    fn copy(&mut self, means: &mut MoveMeans<'_>) -> Result<Arrival, Skip> {
+        let (target, to_dir) = (self.target, self.to_dir);
+        let size = target.stat.stamp.size;
+        let copied = copy(
+            CopiedFile {
+                file: &target.file,
+                size,
+                blocks: Blocks::Shared,
+                original: Some(target.mark()),
+            },
+            &self.metadata,
+            Some(target.flags()?),
+            to_dir,
+            means.temps,
+            means.cancel,
+        )?;
+        let named = match copied.refused.first() {
+            Some(refused) if self.on_metadata_diff == OnMetadataDiff::Refuse => {
+                Err(Skip::MetadataLost(refused.clone()))
+            }
+            _ => self
+                .check_source()
+                .and_then(|()| {
+                    let mark = Mark::of(&copied.file, copied.id);
+                    (means.record)(mark, CopyOrigin::Made, &copied.made)
+                })
+                .and_then(|()| OpenFile::of(copied.file, to_dir, self.name, self.to))
+                .and_then(|held| Ok((held, self.give_name(&copied.name)?))),
+        };
+        match named {
+            Ok((held, stays)) => {
+                self.lost.extend(copied.refused);
+                let stage = stays.then_some(copied.name);
+                Ok(Arrival::made(held, copied.made, stage))
+            }
+            Err(why) => {
+                withdraw(to_dir, &copied.name, copied.id);
+                Err(why)
+            }
+        }
+    }
+
+    /// Proves that the copied file is the one to be moved. For undo the content is enough: a change
+    /// of the file's name meanwhile is noticed when that is to go, and should the name have been
+    /// removed, only the copy is left.
+    fn check_source(&self) -> Result<(), Skip> {
+        match self.acceptable {
+            Some(_) => self.target.check(),
+            None => self.target.check_content(),
+        }
+    }
+
+    /// Gives the new name to the file with this temporary one, and returns true if it has both
+    /// then: as long as the original is in its place, the temporary one proves to the next run
+    /// which file this is a copy of.
+    fn give_name(&self, stage: &CString) -> Result<bool, Skip> {
+        // Where two numbers may be one file, a second name may show another one.
+        let tells = || basic_traits(self.to_dir).is_ok_and(|traits| traits.shows != Shows::Others);
+        if self.acceptable.is_some() && tells() {
+            match entry::link(self.to_dir, stage, self.to_dir, self.name) {
+                Ok(()) => return Ok(true),
+                Err(failed) if failed.errno == Errno::EXIST => return Err(taken(failed)),
+                // A file system without hard links: such a copy is known by the journal alone.
+                Err(_) => {}
+            }
+        }
+        entry::rename_new(self.to_dir, stage, self.to_dir, self.name).map_err(taken)?;
+        Ok(false)
+    }
+
+    /// Makes the new name another one of the copy that a name of the same file became before.
+    /// `None`, and reported as lost, where that is impossible.
+    fn link(&mut self, means: &mut MoveMeans<'_>) -> Result<Option<Arrival>, Skip> {
+        let Some(with) = self.with else {
+            return Ok(None);
+        };
+        let mut split = |why: &Skip| {
+            self.lost.push(apart(why));
+            Ok(None)
+        };
+        // The copy is asked for its content once more: it may have been changed.
+        let same = dirfd::open_file(&with.dir, &with.name, Access::Read)
+            .map_err(Skip::from)
+            .and_then(|file| {
+                let stat = meta::stat(&file)?;
+                if stat.id != with.id {
+                    return Err(Skip::Changed);
+                }
+                let size = self.target.stat.stamp.size;
+                compare(&self.target.file, &file, size, means.cancel)?;
+                let made = read_metadata(&file, &stat, 0)?;
+                Ok((file, made))
+            });
+        let (file, made) = match same {
+            Ok(found) => found,
+            Err(Skip::Cancelled) => return Err(Skip::Cancelled),
+            Err(why) => return split(&why),
+        };
+        self.target.check()?;
+        (means.record)(Mark::of(&file, with.id), CopyOrigin::Made, &made)?;
+        let original = self.target.mark();
+        let staged = means.temps.part_of(original, |stage| {
+            entry::link(&with.dir, &with.name, self.to_dir, stage)
+        });
+        let stage = match staged {
+            Ok(stage) => stage,
+            Err(failed) => return split(&Skip::from(failed)),
+        };
+        let named = match identity_at(self.to_dir, &stage) {
+            Ok(Some(id)) if id == with.id => OpenFile::of(file, self.to_dir, self.name, self.to)
+                .and_then(|mut held| {
+                    // The answer of gocryptfs to `linkat` has the size of the encrypted file, which
+                    // the kernel believes until it asks again.
+                    held.stat = meta::stat_now(&held.file, c"")?;
+                    Ok((held, self.give_name(&stage)?))
+                }),
+            // The other name was given to another file just before the link.
+            Ok(_) => Err(Skip::Changed),
+            Err(why) => Err(why),
+        };
+        match named {
+            Ok((held, stays)) => {
+                let stage = stays.then_some(stage);
+                Ok(Some(Arrival::made(held, made, stage)))
+            }
+            Err(why) => {
+                withdraw(self.to_dir, &stage, with.id);
+                Err(why)
+            }
+        }
+    }
+
+    /// Accepts the existing file under the new name as the copy, if it is.
+    fn take_up(&mut self, means: &mut MoveMeans<'_>) -> Result<Arrival, Skip> {
+        let Some(acceptable) = &self.acceptable else {
+            return Err(Skip::DestinationExists(None));
+        };
+        let name = self.name.as_c_str();
+        let mut found = acceptable.find(
+            self.to_dir,
+            name,
+            self.to,
+            self.target,
+            &self.metadata,
+            means.cancel,
+        )?;
+        self.lost.extend(found.lost.take());
+        found.settle()?;
+        self.target.check()?;
+        let metadata = found.held.metadata()?;
+        (means.record)(found.held.mark(), found.origin, &metadata)?;
+        Ok(Arrival::stood(found.held, metadata, found.origin))
+    }
+}
+
+/// Returns the message about a name that could not be linked to another one of its file.
+pub(crate) fn apart(why: &Skip) -> String {
+    format!("hard link to its other name: {why}")
+}
+
+fn taken(failed: FailedCall) -> Skip {
+    if failed.errno == Errno::EXIST {
+        Skip::DestinationExists(None)
+    } else {
+        failed.into()
+    }
+}
+
+/// Removes a temporary name of a copy whose original stays.
+pub(crate) fn withdraw(dir: &OwnedFd, name: &CString, ours: Identity) {
+    if let Ok(Some(id)) = identity_at(dir, name)
+        && id == ours
+    {
+        let _ = entry::unlink(dir, name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::destination;
+
+    #[test]
+    fn destinations_keep_the_tree() {
+        for (path, expected) in [
+            ("a/b/x", "d/a/b/x"),
+            ("/a//b/x", "d/a/b/x"),
+            ("./../a/x", "d/a/x"),
+        ] {
+            assert_eq!(destination(b"d", path.as_bytes()), expected.as_bytes());
+        }
+        assert_eq!(destination(b"/", b"x"), b"/x");
+    }
+}

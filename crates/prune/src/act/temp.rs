@@ -1,0 +1,188 @@
+//! Temporary names, and the swap that puts something new in a name's place
+//! without the name ever missing and without losing what another process may
+//! have put there in the meantime.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bc_edit::entry;
+use bc_edit::names::prune as prune_names;
+use bc_edit::names::prune::Mark;
+use bc_edit::swap::{self, NotDone, Swap};
+use bc_fs::call::{self, FailedCall};
+use bc_fs::dirfd;
+use bc_fs::path::sibling;
+use bc_walk::Identity;
+use rustix::io::Errno;
+
+use crate::check::open_file::{OpenFile, identity_at};
+use crate::skip::Skip;
+
+/// Gives temporary names: `.bc-dup.PID.START.N.tmp`. The process's start time distinguishes its
+/// names from those of a dead process with the same number.
+///
+/// Clones give them in turn, and none twice.
+#[derive(Clone)]
+pub(crate) struct Temps {
+    prefix: Arc<str>,
+    next: Arc<AtomicU64>,
+}
+
+impl Default for Temps {
+    fn default() -> Temps {
+        Temps {
+            prefix: prune_names::own_prefix().into(),
+            next: Arc::default(),
+        }
+    }
+}
+
+impl Temps {
+    /// A free name for something that may hold the only copy of a content for
+    /// a moment; made by `make`, which fails with EEXIST where it is taken.
+    pub(crate) fn name(
+        &self,
+        make: impl FnMut(&CStr) -> call::Result<()>,
+    ) -> call::Result<CString> {
+        self.make(prune_names::NAME, make)
+    }
+
+    /// A free name for a copy that is being written.
+    pub(crate) fn part(
+        &self,
+        make: impl FnMut(&CStr) -> call::Result<()>,
+    ) -> call::Result<CString> {
+        self.make(prune_names::PART, make)
+    }
+
+    /// A free name for the original of a move while its copy is `copy`.
+    pub(crate) fn aside(
+        &self,
+        copy: Mark,
+        make: impl FnMut(&CStr) -> call::Result<()>,
+    ) -> call::Result<CString> {
+        self.make(&format!("{copy}{}", prune_names::NAME), make)
+    }
+
+    /// A free name for the copy of `original` that is being made.
+    pub(crate) fn part_of(
+        &self,
+        original: Mark,
+        make: impl FnMut(&CStr) -> call::Result<()>,
+    ) -> call::Result<CString> {
+        self.make(&format!("{original}{}", prune_names::PART), make)
+    }
+
+    fn make(
+        &self,
+        suffix: &str,
+        mut make: impl FnMut(&CStr) -> call::Result<()>,
+    ) -> call::Result<CString> {
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let name = dirfd::name(format!("{}{number}{suffix}", self.prefix).as_bytes())?;
+            match make(&name) {
+                Ok(()) => return Ok(name),
+                Err(FailedCall {
+                    errno: Errno::EXIST,
+                    ..
+                }) => {}
+                Err(failed) => return Err(failed),
+            }
+        }
+    }
+}
+
+/// Removes a temporary name, provided that it still leads to the file that we made. Returns `why`,
+/// or the report that it could not be removed.
+pub(crate) fn discard(target: &OpenFile, temp: &CStr, ours: Identity, why: Skip) -> Skip {
+    match identity_at(&target.dir, temp) {
+        Ok(Some(id)) if id == ours => {}
+        Ok(None) => return why,
+        Ok(Some(_)) => return Skip::Displaced(sibling(&target.path, temp.to_bytes())),
+        Err(_) => return left(target, temp, Errno::IO),
+    }
+    match entry::unlink(&target.dir, temp) {
+        Ok(()) => why,
+        Err(failed) => left(target, temp, failed.errno),
+    }
+}
+
+/// Returns the report that a temporary name could not be removed.
+pub(crate) fn left(target: &OpenFile, temp: &CStr, errno: Errno) -> Skip {
+    Skip::Left {
+        path: sibling(&target.path, temp.to_bytes()),
+        errno: errno.raw_os_error(),
+    }
+}
+
+/// Puts `temp`, which leads to `ours`, in the place of `target`'s name, and removes the replaced
+/// file if it is still the one that was verified and `proof` holds. Otherwise everything is put
+/// back.
+pub(crate) fn replace(
+    target: &OpenFile,
+    temp: &CStr,
+    ours: Identity,
+    proof: impl Fn() -> Result<(), Skip>,
+) -> Result<(), Skip> {
+    let swap = Swap {
+        dir: target.dir.as_fd(),
+        staged: temp.to_bytes(),
+        ours,
+        name: target.name.to_bytes(),
+        replaced: target.stat.id,
+    };
+    let settle = || {
+        target.check_content_at(temp).and_then(|()| proof())?;
+        let removed = entry::unlink(&target.dir, temp);
+        Ok(removed.map_err(|failed| left(target, temp, failed.errno)))
+    };
+    let look = || {
+        let proven = target.check_content().and_then(|()| proof());
+        proven.and_then(|()| target.check_name()).map(Ok)
+    };
+    match swap.put_over(settle, look) {
+        Ok(removed) => removed,
+        Err(NotDone::Failed(failed)) => Err(discard(target, temp, ours, failed.into())),
+        Err(NotDone::Refused(why)) => Err(discard(target, temp, ours, why)),
+        Err(NotDone::Displaced { .. }) => Err(displaced(target, temp)),
+    }
+}
+
+/// Removes the name of a verified file while `proof` holds: moves it to a temporary name, looks at
+/// the moved file, and removes that or puts it back.
+pub(crate) fn remove(
+    target: &OpenFile,
+    temps: &Temps,
+    proof: impl Fn() -> Result<(), Skip>,
+) -> Result<(), Skip> {
+    let dir: &OwnedFd = &target.dir;
+    let name = target.name.as_c_str();
+    let temp = temps.name(|temp| entry::rename_new(dir, name, dir, temp))?;
+    settle_taken(target, &temp, || {
+        let proven = target.check_content_at(&temp).and_then(|()| proof());
+        proven.and_then(|()| Ok(entry::unlink(dir, &*temp)?))
+    })
+}
+
+/// Settles the target, which has a temporary name: `settle` removes it, or else it gets its own
+/// again.
+pub(crate) fn settle_taken(
+    target: &OpenFile,
+    temp: &CStr,
+    settle: impl FnOnce() -> Result<(), Skip>,
+) -> Result<(), Skip> {
+    let (name, temporary) = (target.name.to_bytes(), temp.to_bytes());
+    match swap::settle_taken(target.dir.as_fd(), name, temporary, settle) {
+        Ok(()) => Ok(()),
+        Err(NotDone::Refused(why)) => Err(why),
+        Err(NotDone::Failed(failed)) => Err(failed.into()),
+        Err(NotDone::Displaced { .. }) => Err(displaced(target, temp)),
+    }
+}
+
+fn displaced(target: &OpenFile, temp: &CStr) -> Skip {
+    Skip::Displaced(sibling(&target.path, temp.to_bytes()))
+}

@@ -1,0 +1,16 @@
+//! Looks before a change: is it the file that was searched, would anything be lost, can the file
+//! system and may this process do it. Nothing here changes a file; [`precheck`] has the order of
+//! looks for a pair, as [`plan`](crate::plan) asks for them.
+
+pub(crate) mod abilities;
+pub(crate) mod caller;
+pub(crate) mod checked_at;
+pub(crate) mod compare;
+pub(crate) mod dir;
+pub(crate) mod distinct;
+pub(crate) mod freed;
+pub(crate) mod meta;
+pub(crate) mod open_file;
+pub(crate) mod permitted;
+pub(crate) mod precheck;
+pub(crate) mod real_places;

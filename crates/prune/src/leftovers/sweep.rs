@@ -1,0 +1,202 @@
+//! Leftovers of killed runs under temporary names: files that a search found among others, and
+//! names in the directories that a run visits.
+
+use std::ffi::CStr;
+use std::os::fd::OwnedFd;
+
+use bc_edit::content;
+use bc_edit::names::prune as prune_names;
+use bc_edit::names::prune::Mark;
+use bc_find::groups::FileRef;
+use bc_fs::meta;
+use bc_fs::path::sibling;
+use bc_walk::Identity;
+
+use crate::act::delete;
+use crate::act::moving::aside::give_up;
+use crate::act::moving::relocate;
+use crate::act::moving::relocate::Arrived;
+use crate::check::compare::compare;
+use crate::check::meta::not_in;
+use crate::check::open_file::{self, OpenFile};
+use crate::leftovers::claim;
+use crate::leftovers::leftover;
+use crate::means::{Run, State};
+use crate::options::{OnMetadataDiff, RunMode};
+use crate::skip::Skip;
+use crate::step::{Action, Step, StepKind, StepOutcome};
+
+impl Run<'_> {
+    /// A regular file that a killed run left under a temporary name: removed
+    /// like a duplicate that is deleted.
+    pub(crate) fn left_over(
+        &mut self,
+        kept_file: &mut OpenFile,
+        file: &FileRef,
+        state: &mut State<'_>,
+    ) {
+        let step = self.step(StepKind::Leftover, file, kept_file);
+        state.catch_up(kept_file);
+        self.means.parents.let_go();
+        kept_file.dir.unlock();
+        let outcome = match self.remove_left_over(kept_file, file, state) {
+            Ok(outcome) => outcome,
+            Err(skip) => StepOutcome::Skipped(skip),
+        };
+        kept_file.release();
+        self.outcomes.report(step, outcome);
+    }
+
+    fn remove_left_over(
+        &mut self,
+        kept_file: &mut OpenFile,
+        file: &FileRef,
+        state: &mut State<'_>,
+    ) -> Result<StepOutcome, Skip> {
+        let stamp = state.stamps.get(&file.id).copied().unwrap_or(file.stamp);
+        let stamp = if file.id == kept_file.stat.id {
+            kept_file.stat.stamp
+        } else {
+            stamp
+        };
+        let mut held = open_file::open(file, stamp)?;
+        self.places.check(&held)?;
+        kept_file.check().map_err(Skip::of_kept_file)?;
+        let same = held.stat.id == kept_file.stat.id;
+        let mut freed = 0;
+        if !same {
+            self.distinct(kept_file, &held)?;
+            self.watch(kept_file).map_err(Skip::of_kept_file)?;
+            self.watch(&mut held)?;
+            self.compare(kept_file, &held)?;
+            if held.stat.nlink == 1 {
+                freed = self.abilities.space(&held).own;
+            }
+        }
+        if prune_names::is_seen(file.name()) {
+            return Err(Skip::InUse);
+        }
+        // Of an original it is not enough that its content is the kept file's.
+        let copy = match prune_names::aside_for(file.name()) {
+            Some(copy) if !same => Some(self.find_copy(kept_file, &held, copy)?),
+            _ => None,
+        };
+        let _claim = claim::alone(&held.dir).ok_or(Skip::InUse)?;
+        if self.options.mode == RunMode::DryRun {
+            if let Some(copy) = &copy {
+                self.sweep_beside(copy);
+            }
+            return Ok(StepOutcome::Would { freed });
+        }
+        kept_file.settle()?;
+        if same {
+            delete::extra_link(kept_file, &held)?;
+        } else {
+            kept_file.wait_for_tick();
+            match copy {
+                None => delete::act(kept_file, &held, &self.means.shared.temps)?,
+                Some(copy) => {
+                    let own = held.metadata()?;
+                    let id = copy.mark();
+                    let proof = || kept_file.outlives(&held).and_then(|()| copy.check());
+                    let last = || copy.check();
+                    give_up(&held, &own, id, &self.means.shared.temps, proof, last)?;
+                    self.sweep_beside(&copy);
+                    let (dir, name, id) = (copy.dir, copy.name, copy.stat.id);
+                    state.arrived = Some((held.stat.id, Arrived { dir, name, id }));
+                }
+            }
+        }
+        // One name less moved the ctime.
+        let _ = kept_file.refresh();
+        if !same && held.refresh().is_ok() {
+            state.stamps.insert(file.id, held.stat.stamp);
+        }
+        Ok(StepOutcome::done(freed))
+    }
+
+    /// Finds the copy that a killed run made of `original` before it set that aside, at the
+    /// destination of the same move: with all that the original has.
+    ///
+    /// # Errors
+    /// [`Skip::Original`] if it is not proven to be there.
+    fn find_copy(
+        &self,
+        kept_file: &OpenFile,
+        original: &OpenFile,
+        copy: Mark,
+    ) -> Result<OpenFile, Skip> {
+        let Action::Move(given) = &self.options.action else {
+            return Err(Skip::Original);
+        };
+        let to = relocate::destination(given, &original.path);
+        let mut found = self.copies_at(&to, copy.id).ok_or(Skip::Original)?;
+        if !copy.proves_mounted(&found.mark()) {
+            return Err(Skip::Original);
+        }
+        if found.stat.id == kept_file.stat.id || found.stat.id == original.stat.id {
+            return Err(Skip::Original);
+        }
+        self.distinct(original, &found)?;
+        let lost = not_in(&original.metadata()?, &found.metadata()?, None);
+        if lost.is_some() && self.options.on_metadata_diff == OnMetadataDiff::Refuse {
+            return Err(Skip::Original);
+        }
+        found.watch()?;
+        let size = original.stat.stamp.size;
+        let same = compare(&original.file, &found.file, size, self.means.cancel);
+        match same.and_then(|_| found.check()) {
+            Err(Skip::Cancelled) => return Err(Skip::Cancelled),
+            Err(_) => return Err(Skip::Original),
+            Ok(()) => {}
+        }
+        if self.options.mode == RunMode::Execute {
+            content::sync(&found.file)?;
+            content::sync_dir(&found.dir)?;
+        }
+        Ok(found)
+    }
+
+    /// Removes leftovers beside the copy of a killed move, or reports that it would.
+    fn sweep_beside(&mut self, copy: &OpenFile) {
+        if let Ok(stat) = meta::stat(&copy.dir) {
+            self.sweep(&copy.dir, &stat.id, &copy.path);
+        }
+    }
+
+    /// Removes dead runs' links and unfinished copies from a directory.
+    pub(crate) fn sweep(&mut self, dir: &OwnedFd, id: &Identity, beside: &[u8]) {
+        if self.means.swept.insert(*id) {
+            let shared = self.means.shared.clone();
+            shared.sweep(*id, || self.search(dir, beside));
+        }
+    }
+
+    fn search(&mut self, dir: &OwnedFd, beside: &[u8]) {
+        if self.places.protect(dir) {
+            return;
+        }
+        // The names that prove it go now.
+        self.copies.traces.extend(leftover::traces(dir));
+        let remove = self.options.mode == RunMode::Execute;
+        let protected = |name: &CStr, id| {
+            self.options.references.has_file(id) || self.places.is_elsewhere(dir, name)
+        };
+        for (name, removed) in leftover::clear(dir, remove, protected) {
+            let path = sibling(beside, name.as_bytes());
+            let step = Step {
+                kind: StepKind::Leftover,
+                target: path,
+                kept_file: Vec::new(),
+                reference: false,
+                size: 0,
+            };
+            let outcome = match removed {
+                Ok(()) if remove => StepOutcome::done(0),
+                Ok(()) => StepOutcome::Would { freed: 0 },
+                Err(failed) => StepOutcome::Skipped(failed.into()),
+            };
+            self.outcomes.report(step, outcome);
+        }
+    }
+}
