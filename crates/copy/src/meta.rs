@@ -140,6 +140,15 @@ impl SourceXattrs {
         Ok(sorted(self.0.all(Attributed::<NoFile>::At(path))?))
     }
 
+    /// Returns the access control list of a file or directory, if it has one.
+    pub(crate) fn list_of(
+        &mut self,
+        source: Attributed<'_, BorrowedFd<'_>>,
+    ) -> Result<Option<Vec<u8>>, Errno> {
+        let list = self.0.value(source, ACCESS_ACL)?;
+        Ok(list.map(|list| list.to_vec()))
+    }
+
     /// Returns the metadata of a source with this `stat`, as far as copies are to have it.
     pub(crate) fn metadata(
         &mut self,

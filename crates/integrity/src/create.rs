@@ -22,7 +22,22 @@ use crate::hashing;
 use crate::options::{Job, TreeOptions, Work};
 use crate::place::{self, Origin};
 use crate::tree::Tree;
-use crate::write::Overwrite;
+
+/// Treatment of an existing file at the place of a manifest.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Overwrite {
+    /// It is left, unless it is empty: an earlier manifest of the tree is the only record of what
+    /// the files were.
+    #[default]
+    Never,
+    /// It is replaced, whatever it is, unless it is a file of the tree that is recorded and is no
+    /// manifest.
+    ///
+    /// Not a way to keep a manifest up to date: all files get the digests that they have now, also
+    /// those that were damaged since, and no later run would report it. An
+    /// [update](crate::UpdateOptions) is for that.
+    Always,
+}
 
 /// Options of a new manifest.
 #[derive(Clone, Debug)]

@@ -113,7 +113,7 @@ mod verify;
 mod write;
 
 pub use bc_walk::job::Setting;
-pub use create::{CreateOptions, Created, OnFailure, create, create_recorded};
+pub use create::{CreateOptions, Created, OnFailure, Overwrite, create, create_recorded};
 pub use diff::{DiffOptions, Diffed, diff};
 pub use error::{Error, ErrorKind};
 pub use export::{Exported, Foreign, export};
@@ -130,7 +130,7 @@ pub use second::{is_second, second_ending};
 pub use summary::{ComparisonSummary, Conclusion};
 pub use update::{Damaged, UpdateOptions, Updated, update, update_reported};
 pub use verify::{Verified, VerifyOptions, verify};
-pub use write::{Overwrite, WrittenManifest};
+pub use write::WrittenManifest;
 
 /// Runs the examples of the registry's page too.
 #[cfg(doctest)]

@@ -11,26 +11,10 @@ use bc_manifest::integrity::Header;
 use bc_walk::job::{Error, ErrorKind, Means, Setting, path_of};
 use bc_walk::{OwnFile, is_among};
 
-use crate::create::{CreateOptions, create};
+use crate::create::{CreateOptions, Overwrite, create};
 use crate::input::ManifestFile;
 use crate::job::working;
 use crate::place::Origin;
-
-/// Treatment of an existing file at the place of a manifest.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Overwrite {
-    /// It is left, unless it is empty: an earlier manifest of the tree is the only record of what
-    /// the files were.
-    #[default]
-    Never,
-    /// It is replaced, whatever it is, unless it is a file of the tree that is recorded and is no
-    /// manifest.
-    ///
-    /// Not a way to keep a manifest up to date: all files get the digests that they have now, also
-    /// those that were damaged since, and no later run would report it. An
-    /// [update](crate::UpdateOptions) is for that.
-    Always,
-}
 
 impl CreateOptions<'_> {
     /// Writes the manifest to this file, which appears whole, or stays as it was. The file itself

@@ -428,7 +428,7 @@ impl fmt::Display for Skip {
             Skip::Subvolume => f.write_str("it is a subvolume, or stands for one in a snapshot"),
             Skip::OtherFileSystem => f.write_str(
                 "directories are not moved to another file system: copy it there with 'bc copy', and \
-                 then use 'bc dup prune --dirs --action=delete'",
+                 have the duplicate deleted then",
             ),
             Skip::OtherVolume => f.write_str("another file system is there"),
             Skip::Incomplete(what) => write!(

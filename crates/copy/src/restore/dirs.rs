@@ -8,8 +8,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bc_edit::entry;
 use bc_edit::made::hold_dir;
 use bc_edit::metadata::{Subject, times_of};
+use bc_fs::dirfd::own_path;
 use bc_fs::known::file_clock;
 use bc_fs::mount::mount_number;
+use bc_fs::xattr::Attributed;
 use bc_manifest::integrity::{Entry, ROOT};
 use bc_walk::{Error, FileStat, Identity};
 use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
@@ -19,7 +21,7 @@ use super::Restore;
 use super::needs::above;
 use super::put::look;
 use crate::beneath::DestDir;
-use crate::meta::{self, fstat};
+use crate::meta::{self, SourceXattrs, fstat};
 use crate::tree::parts;
 
 /// Directories that files are put into.
@@ -210,7 +212,20 @@ impl Dirs {
         if id != Some(now) {
             return Err(replaced(restore.shown(path)));
         }
-        let (wanted, giving) = restore.recorded(self.record(path), None, 0o777);
+        let copy = restore.plan.from.iter().find_map(|from| from.dir(path));
+        let mut new_mode = 0o777;
+        let mut list = None;
+        if let Some(copy) = &copy {
+            // As with a file: never more than the copy permits.
+            new_mode &= FileStat::from(&fstat(copy).map_err(failed)?).mode;
+            let found = SourceXattrs::new()
+                .list_of(Attributed::At(format!("{}/.", own_path(copy)).as_bytes()));
+            list = found.map_err(failed)?;
+        }
+        let (mut wanted, giving) = restore.recorded(self.record(path), None, new_mode);
+        if !giving.preserve.xattrs {
+            wanted = wanted.without_acl(list.as_deref());
+        }
         let mut lost = Vec::new();
         let subject = Subject::open(dir.as_fd());
         meta::give(&subject, &wanted, &giving, parent.gives_acl, &mut lost);

@@ -8,6 +8,7 @@ use bc_digest::{Digest, hash};
 use bc_edit::entry;
 use bc_edit::metadata::Subject;
 use bc_fs::dirfd::own_path;
+use bc_fs::xattr::Attributed;
 use bc_walk::{Error, ErrorKind, FileStat, Identity};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -257,7 +258,15 @@ impl<'r, 'a> Healer<'r, 'a> {
                 })
             }
         };
-        let (wanted, giving) = restore.recorded(Some(&need.entry), present, 0o666);
+        // Never more than the copy permits: it may be a secret that no record says so of.
+        let new_mode = candidate.map_or(0o666, |from| 0o666 & from.stat.mode);
+        let (mut wanted, giving) = restore.recorded(Some(&need.entry), present, new_mode);
+        if let Some(from) = candidate.filter(|_| !giving.preserve.xattrs) {
+            // The group's bits are the mask of a list that is not recorded.
+            let list = self.xattrs.list_of(Attributed::Open(from.file.as_fd()));
+            wanted =
+                wanted.without_acl(list.map_err(|errno| failed("getxattr", errno))?.as_deref());
+        }
         let file = Subject::open(stage.file.as_fd());
         meta::give(&file, &wanted, &giving, dir.gives_acl, &mut self.lost);
         restore.lost(&need.path, &mut self.lost);

@@ -102,6 +102,12 @@ impl Backup {
         open_regular(self.fd.as_fd(), &path, shown)
     }
 
+    /// Opens the directory at a path below the tree, if there is one.
+    pub(super) fn dir(&self, path: &[u8]) -> Option<OwnedFd> {
+        let dir = dirfd::open_below(self.fd.as_fd(), path).ok()?;
+        self.name.is_none().then_some(dir)
+    }
+
     /// Returns the target of the link at a path, if there is one.
     pub(super) fn link(&self, path: &[u8]) -> Option<Vec<u8>> {
         let (dir, name) = parts(path);
