@@ -1,8 +1,9 @@
 //! The table of applets; [`crate::dispatch`] chooses among them.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 
 use crate::exit::Exit;
+use crate::names::Names;
 
 /// An applet: its name, the program names that call it directly, what it is
 /// for, and how to run it.
@@ -24,6 +25,18 @@ pub struct Applet {
     pub alone: bool,
     /// Runs it with parsed arguments.
     pub run: fn(clap::ArgMatches) -> Exit,
+}
+
+/// An applet and the arguments behind its name.
+pub struct AppletCall<'a> {
+    /// Applet that is called.
+    pub applet: &'static Applet,
+    /// Its name as it was called: `bc hash`, `bchash`.
+    pub called: &'a str,
+    /// Names for help and messages.
+    pub names: &'a Names,
+    /// Arguments behind the name.
+    pub rest: &'a [OsString],
 }
 
 /// All applets, in the order the overview shows them.

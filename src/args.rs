@@ -1,5 +1,4 @@
-//! Options that all applets share, their parsers, and the rule by which a
-//! subcommand may be left out.
+//! Options that all applets share, and their parsers.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -58,7 +57,14 @@ pub struct Common {
     /// at most one per logical CPU, and up to 8 while a walk waits for the disk, or small files for a
     /// file system that does not say when it will make them wait (FUSE, overlays). Results never depend
     /// on it. Affinity masks and CPU quotas are respected.
-    #[arg(add = Configurable, short = 'j', long, value_name = "N", default_value = "auto")]
+    #[arg(
+        add = Configurable,
+        short = 'j',
+        long,
+        alias = "jobs",
+        value_name = "N",
+        default_value = "auto"
+    )]
     pub threads: Threads,
     /// Method of reading files: auto, sync (plain calls) or uring (io_uring)
     ///
@@ -191,6 +197,16 @@ pub struct WalkArgs {
     /// /proc, /sys and the like are never entered unless they are named as a PATH.
     #[arg(add = Configurable, short = 'x', long)]
     pub one_file_system: bool,
+    /// Accepted as other programs have it: every walk goes into directories
+    #[arg(
+        short = 'r',
+        short_alias = 'R',
+        long,
+        alias = "recurse",
+        hide = true,
+        action = clap::ArgAction::Count
+    )]
+    pub recursive: u8,
 }
 
 impl WalkArgs {
@@ -199,55 +215,6 @@ impl WalkArgs {
         let list = self.files_from.as_deref().map(Path::as_os_str);
         list.into_iter().collect()
     }
-}
-
-/// Moves the subcommand to the front of `args`, or puts `default` there when
-/// the first positional argument is none of the subcommands: so options may
-/// stand anywhere, and `bc hash DIR` means `bc hash hash DIR`.
-pub fn subcommand_first(
-    command: &clap::Command,
-    default: Option<&str>,
-    args: &[OsString],
-) -> Vec<OsString> {
-    let mut rest = args.to_vec();
-    match first_positional(command, args) {
-        Some(at) => {
-            let name = &args[at];
-            let known = command
-                .get_subcommands()
-                .any(|c| name == c.get_name() || c.get_all_aliases().any(|a| name == a));
-            if known || name == "help" {
-                let name = rest.remove(at);
-                rest.insert(0, name);
-            } else {
-                rest.splice(0..0, default.map(OsString::from));
-            }
-        }
-        // `bc hash --help` speaks about the applet, everything else is the default's business.
-        None if args
-            .iter()
-            .any(|a| a == "--help" || a == "-h" || a == "--version" || a == "-V") => {}
-        None => drop(rest.splice(0..0, default.map(OsString::from))),
-    }
-    rest
-}
-
-/// Returns the first positional argument if it is no path but almost a subcommand: (as written, as
-/// probably meant).
-pub fn misspelt<'a>(
-    command: &'a clap::Command,
-    args: &'a [OsString],
-) -> Option<(&'a str, &'a str)> {
-    let written = args[first_positional(command, args)?].to_str()?;
-    let names = || command.get_subcommands().map(clap::Command::get_name);
-    if names().any(|name| name == written)
-        || std::path::Path::new(written).symlink_metadata().is_ok()
-    {
-        return None;
-    }
-    names()
-        .find(|name| is_near(written, name))
-        .map(|name| (written, name))
 }
 
 /// Returns the index of the first argument that is neither an option nor an option's value.
@@ -298,22 +265,6 @@ fn takes_equals_only(arg: &Arg) -> bool {
     arg.is_require_equals_set()
 }
 
-/// Returns true if these two words are one slip of the fingers apart (at most two edits).
-pub fn is_near(a: &str, b: &str) -> bool {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()] <= 2 && row[b.len()] < a.len().min(b.len())
-}
-
 /// Returns the glob options as the walk wants them.
 pub fn globs(patterns: &[OsString]) -> Result<bc_walk::Globs, String> {
     let raw: Vec<Vec<u8>> = patterns
@@ -348,40 +299,4 @@ where
 /// Returns true if this path argument is the standard stream.
 pub fn is_dash(path: &OsStr) -> bool {
     path == "-"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn subcommand_may_be_left_out_or_come_late() {
-        let command = crate::hash::command();
-        let run = |line: &str| {
-            let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-            subcommand_first(&command, Some("hash"), &args)
-                .iter()
-                .map(|a| a.to_string_lossy().into_owned())
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        assert_eq!(run("DIR"), "hash DIR");
-        assert_eq!(run("hash DIR"), "hash DIR");
-        assert_eq!(run("--threads 2 check F"), "check --threads 2 F");
-        assert_eq!(run("--threads=2 check F"), "check --threads=2 F");
-        assert_eq!(run("--type check DIR"), "hash --type check DIR");
-        assert_eq!(run("-z DIR check"), "hash -z DIR check");
-        assert_eq!(run("-- check"), "hash -- check");
-        assert_eq!(run("--help"), "--help");
-        assert_eq!(run("-"), "hash -");
-        assert_eq!(run(""), "hash");
-    }
-
-    #[test]
-    fn slips() {
-        assert!(is_near("hsah", "hash"));
-        assert!(is_near("integrty", "integrity"));
-        assert!(!is_near("copy", "dup"));
-        assert!(!is_near("x", "dup"));
-    }
 }

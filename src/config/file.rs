@@ -1,56 +1,74 @@
 //! The configuration file: TOML, with keys at the top for every applet and a
 //! table for each applet's own.
 
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Command;
 use toml::de::{DeTable, DeValue};
 
-use super::{Origin, Setting, is_absent, is_settable};
+use super::{Origin, Setting, is_settable};
 use crate::applet::APPLETS;
-use crate::dirs::config_file;
-use crate::report;
+use crate::environment::Environment;
 
-/// Most bytes of a configuration file, which is a page or two; a larger file is not one.
-const MOST_BYTES: u64 = 1 << 20;
+/// Text of a configuration file.
+pub struct ConfigFile {
+    /// Its name, as messages show it.
+    shown: String,
+    text: String,
+}
 
-/// Loads the settings of the file that concern `applet`. One that was named must be there.
+/// Loads the file that is `named`, which must be there, or the usual one. Beside it is the warning
+/// about one that was left out.
+///
+/// # Errors
+/// A file that is there and cannot be read.
 pub fn load(
     named: Option<PathBuf>,
-    applet: &str,
-    command: &Command,
-) -> Result<Vec<Setting>, String> {
+    env: &Environment<'_>,
+) -> Result<(Option<ConfigFile>, Option<String>), String> {
     let must_exist = named.is_some();
-    let Some(path) = named.or_else(config_file) else {
-        return Ok(Vec::new());
+    let Some(path) = named.or_else(|| env.config_file.clone()) else {
+        return Ok((None, None));
     };
-    let shown = bc_fs::escape(path.as_os_str().as_encoded_bytes());
-    match read(&path) {
-        Ok(text) => settings(&text, applet, command)
-            .map(|settings| in_file(settings, &shown))
-            .map_err(|error| format!("{shown}:{error}")),
-        Err(error) if !must_exist && is_absent(&error) => Ok(Vec::new()),
+    match (env.read)(&path) {
+        Ok(text) => {
+            let shown = shown(&path);
+            Ok((Some(ConfigFile { shown, text }), None))
+        }
+        Err(error) if !must_exist && is_absent(&error) => Ok((None, None)),
         // Under another user's HOME: the user did not ask for that file.
         Err(error) if !must_exist && error.kind() == io::ErrorKind::PermissionDenied => {
-            let text = format!("{shown}: read: {error}; it is left out");
-            report::caution(format!("bc {applet}").trim_end(), &text);
-            Ok(Vec::new())
+            let text = format!("{}: read: {error}; it is left out", shown(&path));
+            Ok((None, Some(text)))
         }
-        Err(error) => Err(format!("{shown}: read: {error}")),
+        Err(error) => Err(format!("{}: read: {error}", shown(&path))),
     }
 }
 
-fn read(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    // A device or a pipe may never end.
-    let read = std::fs::File::open(path)?
-        .take(MOST_BYTES + 1)
-        .read_to_string(&mut text)?;
-    if read as u64 > MOST_BYTES {
-        return Err(io::Error::other("larger than 1 MiB"));
+fn shown(path: &Path) -> String {
+    bc_fs::escape(path.as_os_str().as_encoded_bytes()).into_owned()
+}
+
+/// Returns true if there is no such file; nor can there be one where HOME is no directory, as for
+/// many service accounts.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+impl ConfigFile {
+    /// Returns the settings that concern `applet`, whose tree is `command`.
+    ///
+    /// # Errors
+    /// The line that is wrong, and why.
+    pub fn settings(&self, applet: &str, command: &Command) -> Result<Vec<Setting>, String> {
+        settings(&self.text, applet, command)
+            .map(|settings| in_file(settings, &self.shown))
+            .map_err(|error| format!("{}:{error}", self.shown))
     }
-    Ok(text)
 }
 
 /// Puts the file's name before the lines.

@@ -9,102 +9,41 @@
 mod file;
 
 use std::ffi::OsString;
-use std::io;
 use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use crate::args::is_configurable;
-use crate::dirs::{config_file, named};
-use crate::exit::Exit;
-use crate::report;
-use crate::usage;
-
-/// Parses `argv` with the lower layers filled in; prints help, version and
-/// usage errors itself.
-pub fn parse(mut command: Command, applet: &str, argv: Vec<OsString>) -> Result<ArgMatches, Exit> {
-    let matches = command
-        .try_get_matches_from_mut(&argv)
-        .map_err(usage::print)?;
-    let Some((name, sub)) = matches.subcommand() else {
-        return Ok(matches);
-    };
-    let explicit = sub.get_one::<PathBuf>("config").cloned();
-    let layers = Layers::load(explicit, applet, &command)
-        .map_err(|text| report::fatal(&format!("bc {applet}"), &text))?;
-    let extra = match command.find_subcommand(name) {
-        Some(c) => layers.arguments(c, sub),
-        None => Ok(Vec::new()),
-    };
-    let extra = extra.map_err(|text| report::fatal(&format!("bc {applet}"), &text))?;
-    let matches = if extra.is_empty() {
-        matches
-    } else {
-        // Right behind the subcommand's name, so before anything the user wrote.
-        let (head, tail) = argv.split_at(2.min(argv.len()));
-        let full = head
-            .iter()
-            .cloned()
-            .chain(extra)
-            .chain(tail.iter().cloned());
-        command
-            .try_get_matches_from_mut(full)
-            .map_err(usage::print)?
-    };
-    // Thousands of small strings: freeing them would be a twelfth of the work
-    // of hashing one small file.
-    std::mem::forget(command);
-    Ok(matches)
-}
+use crate::environment::Environment;
 
 /// Returns the settings of lower layers for the options `names`, as arguments, for programs that
 /// have no other options of ours: all other settings are left to the commands that they concern.
+/// Beside them is the warning about a file that was left out.
 ///
 /// # Errors
 /// An error in a setting of any name, blamed on its line or its variable.
-pub fn settings_of(names: &[&str]) -> Result<Vec<OsString>, String> {
-    let command = crate::hash::command();
-    let settings = file::load(named("BC_CONFIG"), "", &command)?;
-    let mut layers = Layers { settings };
-    layers.put_over(from_environment(&command, |long| names.contains(&long))?);
-    let whole = command.find_subcommand("hash").cloned().unwrap_or(command);
+pub fn settings_of(
+    names: &[&str],
+    env: &Environment<'_>,
+) -> Result<(Vec<OsString>, Option<String>), String> {
+    let layers = Layers::of(None, "", crate::hash::command, env, |long| {
+        names.contains(&long)
+    })?;
     let mut taken = Vec::new();
-    for setting in layers.settings {
-        let option = whole.get_arguments().find(|arg| {
-            names.contains(&setting.long.as_str()) && arg.get_long() == Some(&setting.long)
-        });
-        if let Some(arg) = option {
-            let blame = |text: String| match &setting.origin {
-                Origin::Named(origin) => format!("{origin}: {text}"),
-                Origin::Line(line) => format!("{line}: {text}"),
-            };
-            let arguments = setting.arguments(arg).map_err(blame)?;
-            accepts(&whole, &arguments).map_err(blame)?;
-            taken.extend(arguments);
+    if !layers.settings.is_empty() {
+        let command = crate::hash::command();
+        let whole = command.find_subcommand("hash").cloned().unwrap_or(command);
+        for setting in &layers.settings {
+            let option = whole.get_arguments().find(|arg| {
+                names.contains(&setting.long.as_str()) && arg.get_long() == Some(&setting.long)
+            });
+            if let Some(arg) = option {
+                taken.extend(setting.accepted(&whole, arg)?);
+            }
         }
     }
-    Ok(taken)
-}
-
-/// Returns true if a lower layer may set something: the configuration file exists, or there is a
-/// variable.
-pub fn may_apply() -> bool {
-    let is_there = |path: PathBuf| {
-        path.symlink_metadata()
-            .map_or_else(|e| !is_absent(&e), |_| true)
-    };
-    std::env::vars_os().any(|(name, _)| name.as_encoded_bytes().starts_with(b"BC_"))
-        || config_file().is_some_and(is_there)
-}
-
-/// Returns true if there is no such file; nor can there be one where HOME is no directory, as for
-/// many service accounts.
-fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
+    Ok((taken, layers.caution))
 }
 
 /// One setting of a lower layer and its origin.
@@ -122,16 +61,50 @@ enum Origin {
     Named(String),
 }
 
-struct Layers {
+/// Settings of the file and of the environment.
+pub struct Layers {
     settings: Vec<Setting>,
+    /// Warning about a file that was left out.
+    pub caution: Option<String>,
 }
 
 impl Layers {
-    fn load(explicit: Option<PathBuf>, applet: &str, command: &Command) -> Result<Layers, String> {
-        let named = explicit.or_else(|| named("BC_CONFIG"));
-        let settings = file::load(named, applet, command)?;
-        let mut layers = Layers { settings };
-        layers.put_over(from_environment(command, |_| true)?);
+    /// Loads what concerns an applet with this command tree; `explicit` is the file that the
+    /// command line names.
+    ///
+    /// # Errors
+    /// An error in a setting, blamed on its line or its variable.
+    pub fn load(
+        explicit: Option<PathBuf>,
+        applet: &str,
+        command: fn() -> Command,
+        env: &Environment<'_>,
+    ) -> Result<Layers, String> {
+        Layers::of(explicit, applet, command, env, |_| true)
+    }
+
+    /// Loads them; of the environment only what `concerns` the caller.
+    fn of(
+        explicit: Option<PathBuf>,
+        applet: &str,
+        command: fn() -> Command,
+        env: &Environment<'_>,
+        concerns: impl Fn(&str) -> bool,
+    ) -> Result<Layers, String> {
+        let named = explicit.or_else(|| env.variable("BC_CONFIG").map(PathBuf::from));
+        let (file, caution) = file::load(named, env)?;
+        let mut layers = Layers {
+            settings: Vec::new(),
+            caution,
+        };
+        // Nearly always there is neither, and then no option need be looked up.
+        if file.is_some() || !env.variables.is_empty() {
+            let command = command();
+            if let Some(file) = file {
+                layers.settings = file.settings(applet, &command)?;
+            }
+            layers.put_over(from_environment(&command, &env.variables, concerns)?);
+        }
         Ok(layers)
     }
 
@@ -144,7 +117,17 @@ impl Layers {
     }
 
     /// Returns the arguments to insert for options that the user did not give.
-    fn arguments(&self, command: &Command, given: &ArgMatches) -> Result<Vec<OsString>, String> {
+    ///
+    /// # Errors
+    /// A value that the command does not take, blamed on its line or its variable.
+    pub fn arguments(
+        &self,
+        command: &Command,
+        given: &ArgMatches,
+    ) -> Result<Vec<OsString>, String> {
+        if self.settings.is_empty() {
+            return Ok(Vec::new());
+        }
         let by_user =
             |arg: &Arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
         // A setting that conflicts with an option that the user wrote gives way to it.
@@ -166,19 +149,25 @@ impl Layers {
             if by_user(arg) || out_of_place.contains(&arg.get_id()) {
                 continue;
             }
-            let blame = |text: String| match &setting.origin {
-                Origin::Named(origin) => format!("{origin}: {text}"),
-                Origin::Line(line) => format!("{line}: {text}"),
-            };
-            let arguments = setting.arguments(arg).map_err(blame)?;
-            accepts(command, &arguments).map_err(blame)?;
-            extra.extend(arguments);
+            extra.extend(setting.accepted(command, arg)?);
         }
         Ok(extra)
     }
 }
 
 impl Setting {
+    /// Returns the setting as arguments that the command takes.
+    fn accepted(&self, command: &Command, arg: &Arg) -> Result<Vec<OsString>, String> {
+        let arguments = self.arguments(arg).and_then(|arguments| {
+            accepts(command, &arguments)?;
+            Ok(arguments)
+        });
+        arguments.map_err(|text| match &self.origin {
+            Origin::Named(origin) => format!("{origin}: {text}"),
+            Origin::Line(line) => format!("{line}: {text}"),
+        })
+    }
+
     /// Returns the setting in the form of command-line arguments.
     fn arguments(&self, arg: &Arg) -> Result<Vec<OsString>, String> {
         let long = &self.long;
@@ -208,7 +197,10 @@ fn wanted(long: &str, value: &str) -> String {
 }
 
 /// Checks these arguments as the command would parse them, regardless of its required ones.
-fn accepts(command: &Command, arguments: &[OsString]) -> Result<(), String> {
+///
+/// # Errors
+/// What clap has against them, without advice for the command line.
+pub fn accepts(command: &Command, arguments: &[OsString]) -> Result<(), String> {
     let name = std::iter::once(OsString::from(command.get_name()));
     let groups: Vec<clap::Id> = command.get_groups().map(|g| g.get_id().clone()).collect();
     let alone = command.clone().mut_args(|arg| arg.required(false));
@@ -230,16 +222,10 @@ fn accepts(command: &Command, arguments: &[OsString]) -> Result<(), String> {
 /// `concerns` the caller.
 fn from_environment(
     command: &Command,
+    set: &[(OsString, OsString)],
     concerns: impl Fn(&str) -> bool,
 ) -> Result<Vec<Setting>, String> {
-    // Nearly always none is set, and then there is nothing to look up.
-    let set: Vec<(OsString, OsString)> = std::env::vars_os()
-        .filter(|(name, _)| name.as_encoded_bytes().starts_with(b"BC_"))
-        .collect();
     let mut settings: Vec<Setting> = Vec::new();
-    if set.is_empty() {
-        return Ok(settings);
-    }
     for long in options(command).filter(|long| concerns(long)) {
         let name = format!("BC_{}", long.replace('-', "_").to_uppercase());
         let value = set.iter().find(|(n, _)| *n == *name);

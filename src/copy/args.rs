@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use bc_copy::{Durability, OnConflict, Preserve, ReadBack, When};
 use bc_digest::Algorithm;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 
 use crate::args::{CommandLineOnly, Common, Configurable, WalkArgs, one_of};
@@ -76,11 +77,14 @@ pub struct CopyArgs {
     /// Force to the disk: none, end (once), batch (many files before their names) or file (each)
     ///
     /// none survives every way to kill the program. batch and file survive a power cut as well: without
-    /// them, what was copied before one is read and compared when the copy goes on.
+    /// them, what was copied before one is read and compared when the copy goes on. --sync alone means file.
     #[arg(
         long,
         value_name = "WHEN",
+        num_args = 0..=1,
+        require_equals = true,
         default_value = "none",
+        default_missing_value = "file",
         value_parser = one_of(Durability::ALL, Durability::name),
         hide_possible_values = true
     )]
@@ -97,7 +101,7 @@ pub struct CopyArgs {
         long,
         value_name = "WHEN",
         default_value = "auto",
-        value_parser = one_of(When::ALL, When::name),
+        value_parser = reflink(),
         hide_possible_values = true
     )]
     pub reflink: When,
@@ -112,7 +116,7 @@ pub struct CopyArgs {
     )]
     pub sparse: When,
     /// Digest that is taken on the way, or none
-    #[arg(short = 't', long = "algorithm", value_name = "ALG", default_value = "blake3", value_parser = algorithm)]
+    #[arg(short = 't', long = "algorithm", alias = "type", value_name = "ALG", default_value = "blake3", value_parser = algorithm)]
     pub algorithm: Digesting,
     /// Manifest file, or none [default: .bc-copy-manifest.jsonl in the destination directory]
     #[arg(long, value_name = "FILE|none")]
@@ -139,8 +143,8 @@ pub struct CopyArgs {
     #[arg(
         short = 'a',
         long = "archive",
-        short_aliases = ['r', 'R', 'p', 'd'],
-        aliases = ["recursive", "no-dereference"],
+        short_aliases = ['p', 'd'],
+        alias = "no-dereference",
         hide = true,
         action = clap::ArgAction::Count
     )]
@@ -148,9 +152,6 @@ pub struct CopyArgs {
     /// As --on-conflict=replace
     #[arg(short = 'f', long, hide = true, conflicts_with = "on_conflict")]
     pub force: bool,
-    /// Letters of cp that mean something else here
-    #[command(flatten)]
-    pub other: OtherLetters,
     /// Sources, and the destination
     #[arg(value_name = "SOURCE... DESTINATION")]
     pub paths: Vec<OsString>,
@@ -160,52 +161,20 @@ pub struct CopyArgs {
     pub common: Common,
 }
 
-/// Letters of cp that are refused with the option that does it.
-#[derive(Args)]
-pub struct OtherLetters {
-    /// --on-conflict=skip
-    #[arg(short = 'n', long = "no-clobber", hide = true)]
-    pub no_clobber: bool,
-    /// Nothing asks
-    #[arg(short = 'i', long = "interactive", hide = true)]
-    pub interactive: bool,
-    /// --on-conflict=update
-    #[arg(short = 'u', long = "update", hide = true)]
-    pub update: bool,
-    /// Nothing is overwritten unasked
-    #[arg(short = 'b', long = "backup", hide = true)]
-    pub backup: bool,
-    /// bc dup prune
-    #[arg(short = 'l', long = "link", hide = true)]
-    pub link: bool,
-    /// Not here
-    #[arg(short = 's', long = "symbolic-link", hide = true)]
-    pub symbolic: bool,
-}
-
-impl OtherLetters {
-    /// Returns the message for one that is given.
-    pub fn refusal(&self) -> Option<&'static str> {
-        [
-            (self.no_clobber, "-n: use --on-conflict=skip"),
-            (
-                self.interactive,
-                "-i: nothing is replaced unless --on-conflict says so",
-            ),
-            (self.update, "-u: use --on-conflict=update"),
-            (
-                self.backup,
-                "-b: nothing is replaced unless --on-conflict says so",
-            ),
-            (
-                self.link,
-                "-l: use --reflink, which shares blocks, or 'bc dup prune' afterwards",
-            ),
-            (self.symbolic, "-s: use ln -s"),
-        ]
-        .into_iter()
-        .find_map(|(given, text)| given.then_some(text))
-    }
+/// Parser of `--reflink`, which also takes the words that other copy programs have for it.
+fn reflink() -> impl TypedValueParser<Value = When> {
+    let others = [(When::Always, "force"), (When::Never, "disable")];
+    let values = When::ALL.map(|when| {
+        let also = others.into_iter().filter(move |(one, _)| *one == when);
+        PossibleValue::new(when.name()).aliases(also.map(|(_, word)| word))
+    });
+    PossibleValuesParser::new(values).try_map(move |given| {
+        let also = others.into_iter().find(|(_, word)| *word == given);
+        let named = || When::ALL.into_iter().find(|when| when.name() == given);
+        also.map(|(when, _)| when)
+            .or_else(named)
+            .ok_or("no such value")
+    })
 }
 
 fn algorithm(name: &str) -> Result<Digesting, String> {

@@ -61,9 +61,6 @@ fn paths(args: &CopyArgs) -> Option<(&[OsString], Vec<OsString>)> {
 
 /// Returns the engine's options.
 pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<CopyPlan> {
-    if let Some(text) = args.other.refusal() {
-        return Err(session.fatal(text));
-    }
     if args.walk.files_from.is_some() || args.walk.null {
         return Err(session.fatal(
             "--files-from: the paths of a list have no place below a destination; name the sources, \

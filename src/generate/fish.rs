@@ -60,7 +60,8 @@ fn line(option: &CompletionOption) -> String {
     let values = option.values.join(" ");
     let value = match (option.value.is_some(), values.is_empty()) {
         // Where it needs a `=`, the next word is no value of it.
-        _ if option.needs_equals => String::new(),
+        (_, true) if option.needs_equals => String::new(),
+        (_, false) if option.needs_equals => format!(" -a '{values}'"),
         (false, _) => String::new(),
         (true, true) => " -r".to_owned(),
         (true, false) if option.is_list => format!(" -x -a '(__bc_list {values})'"),

@@ -13,6 +13,7 @@ use clap::{Args as _, FromArgMatches};
 
 use crate::args::Common;
 use crate::budget;
+use crate::environment::Environment;
 
 /// Options that a file or the environment may set here.
 const TAKEN: &[&str] = &["threads", "io", "memory-budget"];
@@ -39,10 +40,11 @@ impl Setup {
             cancel: Cancel::new(),
             cpu: allowed(),
         };
-        if !crate::config::may_apply() {
-            return Ok(setup);
+        let env = Environment::of_process();
+        let (extra, caution) = crate::config::settings_of(TAKEN, &env)?;
+        if let Some(text) = caution {
+            crate::report::caution("bc", &text);
         }
-        let extra = crate::config::settings_of(TAKEN)?;
         if extra.is_empty() {
             return Ok(setup);
         }

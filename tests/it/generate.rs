@@ -68,7 +68,13 @@ fn typed() -> Vec<(String, String)> {
             if !sets.insert((option.to_owned(), values.join(" "))) {
                 continue;
             }
-            for between in ["=", " "] {
+            // The value of --sync may be left out, so the word behind a space is none.
+            let between = if option == "sync" {
+                &["="][..]
+            } else {
+                &["=", " "]
+            };
+            for between in between {
                 let head = format!("{command} --{option}{between}");
                 all.push((format!("bc {head}{stem}"), format!("{head}{value}")));
                 if argument["delimiter"] == "," {
