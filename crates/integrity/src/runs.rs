@@ -3,7 +3,9 @@
 //! piece by piece, between walk and comparison.
 //!
 //! Runs that are found are certain, runs that are missed cost nothing but time: lines and entries
-//! outside of the runs are compared like all that differs.
+//! outside of the runs are compared like all that differs. Without any, an update or a comparison
+//! of metadata that finds 50,000 unchanged files in memory takes 8 % more CPU time, and 8 to 13 %
+//! longer (medians of 45 runs, two CPUs of a Zen 5).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use bc_manifest::integrity::{Expected, Header, Kind, Matcher, Meta};
 use bc_manifest::time::{is_beyond, parse_rfc3339};
-use bc_pool::{Cancel, Cursor};
+use bc_pool::Cancel;
 use bc_walk::{DirId, EntryId, Identity};
 
 use crate::entry_ref::kind;
@@ -80,41 +82,36 @@ fn find_by(
         return Ok(Arc::default());
     };
     let pieces = len.div_ceil(scale.piece as u64) as usize;
-    let workers = workers.clamp(1, pieces);
-    let cursor = Cursor::with_batch(pieces, workers, 1, 1);
     let (useful, useless) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let apart = tree.apart();
     let made = header.created_at.as_deref().and_then(parse_rfc3339);
     let made = made.unwrap_or(i64::MIN);
-    let found = bc_pool::run(workers, |_| {
-        let mut seeker = Seeker {
-            tree,
-            touched,
-            apart: &apart,
-            bytes: &bytes,
-            matcher: Matcher::new(header),
-            made,
-            piece: scale.piece,
-            buffer: vec![0; 1 + scale.piece + BEYOND],
-            dir: None,
-            path: Vec::new(),
-            found: Vec::new(),
-        };
-        while let Some(piece) = cursor.next()
-            && !cancel.is_cancelled()
-            && (useful.load(Relaxed) > 0 || useless.load(Relaxed) < HOPELESS)
-        {
-            let before = seeker.found.len();
-            seeker.piece(piece.start as u64 * scale.piece as u64);
-            let found = [&useless, &useful][usize::from(seeker.found.len() > before)];
-            found.fetch_add(1, Relaxed);
+    let begin = || Seeker {
+        tree,
+        touched,
+        apart: &apart,
+        bytes: &bytes,
+        matcher: Matcher::new(header),
+        made,
+        piece: scale.piece,
+        buffer: vec![0; 1 + scale.piece + BEYOND],
+        dir: None,
+        path: Vec::new(),
+        found: Vec::new(),
+    };
+    let search = |seeker: &mut Seeker<'_>, piece: Range<usize>| {
+        let is_hopeless = useful.load(Relaxed) == 0 && useless.load(Relaxed) >= HOPELESS;
+        if is_hopeless || cancel.is_cancelled() {
+            return Vec::new();
         }
-        seeker.found
-    })?;
-    let mut found: Vec<Run> = found.into_iter().flatten().collect();
-    found.sort_unstable_by_key(|run| run.bytes.start);
+        seeker.piece(piece.start as u64 * scale.piece as u64);
+        let found = std::mem::take(&mut seeker.found);
+        [&useless, &useful][usize::from(!found.is_empty())].fetch_add(1, Relaxed);
+        found
+    };
+    let found = bc_pool::ordered(workers, pieces, 1, begin, search)?;
     let mut runs: Vec<Run> = Vec::new();
-    for run in found {
+    for run in found.into_iter().flatten() {
         let rest = match runs.last_mut() {
             Some(last) => last.join(run).err(),
             None => Some(run),

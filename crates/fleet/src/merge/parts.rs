@@ -1,8 +1,7 @@
 //! All parts of a tree, with checks that they belong together, and that each knows its directories.
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::Range;
 
 use bc_manifest::Value;
 use bc_manifest::integrity::{Header, Kind, ShardTrailer};
@@ -258,31 +257,13 @@ fn whole(headers: &[Header]) -> Header {
 
 /// Checks the trailers of all inputs, several at a time, and returns their data.
 fn ends_of(what: &MergeOptions<'_>, order: &[usize]) -> Result<Vec<ShardTrailer>, Error> {
-    let next = AtomicUsize::new(0);
-    let ends: Mutex<Vec<Option<Result<ShardTrailer, Error>>>> =
-        Mutex::new(order.iter().map(|_| None).collect());
-    let workers = what.workers.clamp(1, order.len().max(1));
-    bc_pool::run(workers, |_| {
-        loop {
-            let nth = next.fetch_add(1, Ordering::Relaxed);
-            let Some(&manifest) = order.get(nth) else {
-                break;
-            };
-            if what.cancel.is_cancelled() {
-                break;
-            }
-            let end = end_of(&what.manifests[manifest]);
-            let mut ends = ends
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-            ends[nth] = Some(end);
-        }
-    })?;
+    let end = |(): &mut (), nth: Range<usize>| {
+        stop_if(what.cancel)?;
+        end_of(&what.manifests[order[nth.start]])
+    };
+    let ends = bc_pool::ordered(what.workers, order.len(), 1, || (), end)?;
     stop_if(what.cancel)?;
-    let ends = ends.into_inner();
-    let ends = ends.unwrap_or_else(std::sync::PoisonError::into_inner);
-    // All were checked, since the run was not cancelled.
-    ends.into_iter().flatten().collect()
+    ends.into_iter().collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Fast parser for lines exactly as the writer writes them, which nearly all are: many times as
-//! quick as a general parser. Lines that differ in any way (escapes, other order, unknown fields,
-//! errors, attributes) are left to that one.
+//! quick as a general parser, with which alone a comparison of two manifests would take twice the
+//! CPU time, and an update after one edit among 50,000 files a fifth more (medians of 15 runs).
+//! Lines that differ in any way (escapes, other order, unknown fields, errors, attributes) are left
+//! to that one.
 
 use bc_digest::Digest;
 
