@@ -18,7 +18,7 @@ use crate::{ExpectedDigests, FileDigests, HashOptions, HashProgress};
 
 /// Verifies files against a checksum file: the output of `sha256sum`, `md5sum`, `b3sum`, `xxhsum`
 /// and the like, with tags or without, or JSON lines and CSV of `bc hash`. Its algorithm is
-/// determined by its lines, by [`algorithm`](CheckJob::algorithm), by its name, or by trying.
+/// determined by its lines, by [`algorithm`](ChecksumFile::algorithm), by its name, or by trying.
 ///
 /// Relative paths count from the checksum file's directory.
 ///

@@ -195,7 +195,7 @@ pub(crate) fn require_metadata(listing: &Listing) -> Result<(), Error> {
 }
 
 /// Finds the duplicates among the files of `listing`, which must have been
-/// walked with [`Metadata::Basic`](bc_walk::Metadata::Basic) or more.
+/// walked with [`Metadata::Basic`] or more.
 ///
 /// With a cache, files that it knows in their present state are not opened. After a cancellation
 /// the result is incomplete, and [says so](Scan::is_cancelled): a file that was not read to its end
