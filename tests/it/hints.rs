@@ -102,10 +102,19 @@ fn the_commands_that_are_named_work() {
         };
         // Behind a bar other programs follow; a placeholder is for the user to fill in.
         let command = command.split(" | ").next().unwrap();
-        let is_placeholder =
-            |word: &&str| ["ROOT", "OLD", "PATH", "SOURCE...", "ORIGINALS", "FILE"].contains(word);
+        let placeholders = [
+            "ROOT",
+            "OLD",
+            "PATH",
+            "SOURCE...",
+            "ORIGINALS",
+            "FILE",
+            "REPORT",
+            "SIZE",
+        ];
+        let is_placeholder = |word: &str| placeholders.iter().any(|one| word.contains(one));
         let mut words = command.split(' ');
-        if words.any(|word| is_placeholder(&word) || word == "&&" || word.contains("SIZE")) {
+        if words.any(|word| word == "&&" || is_placeholder(word)) {
             continue;
         }
         let words = command.replace('\'', "");

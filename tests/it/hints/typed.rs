@@ -403,7 +403,6 @@ integrity -cp dir => bc integrity manifest dir
 integrity -p dir -f MANIFEST => bc integrity verify dir MANIFEST
 integrity -f MANIFEST -p dir => bc integrity verify dir MANIFEST
 integrity -p dir => bc integrity verify dir MANIFEST
-integrity -f MANIFEST -f MANIFEST => bc integrity verify MANIFEST MANIFEST
 integrity -e -p dir -f MANIFEST => bc integrity verify dir MANIFEST
 integrity -u -p dir -f MANIFEST => bc integrity update dir MANIFEST
 integrity -s 1234 -p dir -f MANIFEST => bc integrity verify dir MANIFEST
