@@ -48,6 +48,8 @@
 //!   failed and left are all that were walked.
 
 #![forbid(unsafe_code)]
+// The examples of the registry's page run, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod begin;
 mod beneath;
@@ -112,8 +114,3 @@ pub use restore::{
     Loss, Repaired, RestoreError, RestoreEvent, RestoreObserver, RestoreOptions, Restored, restore,
 };
 pub use run::{CopyReport, MissingPath, RepairedPath, RestoreReport};
-
-/// Runs the examples of the registry's page too.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -44,6 +44,8 @@
 //! - There is deliberately no keyed mode, no salt, no seed, and no comparison in constant time:
 //!   digests here identify content, they do not authenticate it.
 #![deny(unsafe_code)]
+// The examples of the registry's page run, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod algorithm;
 mod batch;
@@ -75,8 +77,3 @@ pub use hex::push_hex;
 #[doc(hidden)]
 pub use lanes::raw;
 pub use reader::{hash_file, hash_reader};
-
-/// The examples of the registry's page run, too.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -35,6 +35,8 @@
 //! - Nothing here prints, reads arguments or the environment, or ends the process.
 //! - Unsafe code is in [`dedupe`] and `inode_flags`.
 #![deny(unsafe_code)]
+// The examples of the registry's page run, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod atomic;
 pub mod content;
@@ -53,8 +55,3 @@ pub mod sweep;
 
 pub use inode_flags::InodeFlags;
 pub use locked::{Locked, flock};
-
-/// The examples of the registry's page run, too.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -47,6 +47,8 @@
 //!   search runs, and 250 and 32 an extent for each that shares extents with
 //!   other files; 12 bytes and 20 a group afterwards.
 #![forbid(unsafe_code)]
+// The examples of the registry's page run, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod aliases;
 mod cache;
@@ -65,8 +67,3 @@ mod writers;
 pub use cache::{Cache, Location, panic_is_expected};
 pub use job::{Duplicates, EqualFile, EqualFiles, Search, Searched};
 pub use subtrees::{Files, Subtrees};
-
-/// The examples of the registry's page run, too.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -26,6 +26,8 @@
 //! - What is missing, doubled or of another tree is an error; the result is never a part.
 //! - Nothing that comes from outside is more than a literal in SQL.
 #![forbid(unsafe_code)]
+// The examples of the registry's page run, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod merge;
 pub mod sql;
@@ -33,8 +35,3 @@ pub mod sql;
 pub use merge::{
     ListFile, MergeOptions, Merged, MergedLists, check_manifest, merge, merge_lists, shard_of,
 };
-
-/// Runs the examples of the registry's page too.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

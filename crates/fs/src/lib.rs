@@ -38,6 +38,8 @@
 //! - Unsafe code is in `close`, [`descriptors`], [`lease`], [`streams`], [`signal`], `uuid` and in
 //!   the modules of [`mount`] that ask one file system alone.
 #![deny(unsafe_code)]
+// The examples of the registry's page run, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod ancestors;
 pub mod call;
@@ -74,8 +76,3 @@ pub use escape::{EscapePiece, Escaped, escape, escape_pieces};
 pub use path_error::PathError;
 pub use size::{Size, SizeError};
 pub use uuid::{file_system_uuid, may_be_one_file_system, uuid_at, volume_at};
-
-/// The examples of the registry's page run, too.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -36,6 +36,8 @@
 //! - results do not depend on threads, reader, kernels or order.
 
 #![forbid(unsafe_code)]
+// The examples of the registry's page run, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod check;
 mod check_file;
@@ -63,8 +65,3 @@ pub use options::{DigestSink, HashOptions, HashProgress, Totals};
 pub use packed::ExpectedDigests;
 pub use results::{EntryOutcome, Hashes, hashing_memory};
 pub use trial::Trial;
-
-/// The examples of the registry's page run, too.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -65,6 +65,8 @@
 //! - Field values that either side does not know are not compared.
 
 #![forbid(unsafe_code)]
+// The examples of the registry's page run, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod attributes;
 pub mod change;
@@ -131,8 +133,3 @@ pub use summary::{ComparisonSummary, Conclusion};
 pub use update::{Damaged, UpdateOptions, Updated, update, update_reported};
 pub use verify::{Verified, VerifyOptions, verify};
 pub use write::WrittenManifest;
-
-/// Runs the examples of the registry's page too.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -24,6 +24,8 @@
 //! - No input makes a reader panic or keep more than one line, of at most [`MAX_LINE`] bytes.
 //! - Nothing here opens files, prints, or computes the digests of files.
 #![forbid(unsafe_code)]
+// The examples of the registry's page run, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod algorithm;
 pub mod base64;
@@ -55,8 +57,3 @@ pub use reader::{Format, MAX_LINE, Options, Reader, Separator};
 pub use record::{End, Failure, Item, Record};
 /// JSON as serde_json has it: fields that this version does not know, kept as they are.
 pub use serde_json::{Map, Value};
-
-/// The examples of the registry's page run, too.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

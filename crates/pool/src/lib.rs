@@ -36,6 +36,8 @@
 //! - Nothing here knows about files or digests; results never depend on the number of workers.
 
 #![deny(unsafe_code)]
+// The examples of the registry's page run, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod cancel;
 mod cgroup;
@@ -55,8 +57,3 @@ pub use ordered::ordered;
 pub use queue::{Local, WorkQueue};
 pub use run::{MAX_WORKERS, Spawner, WorkerPanic, run, run_growing, run_growing_in};
 pub use tables::Tables;
-
-/// The examples of the registry's page run, too.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

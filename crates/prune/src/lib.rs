@@ -68,6 +68,8 @@
 //! - Nothing is followed but the roots themselves: no symbolic link below a
 //!   root leads to a file that is changed.
 #![forbid(unsafe_code)]
+// The examples of the registry's page run, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod act;
 mod check;
@@ -100,8 +102,3 @@ pub use run::prune;
 pub use skip::{HALF_WAY, Lack, ORIGINAL, Skip, Unable};
 pub use step::{Action, PruneEvent, PruneSummary, Step, StepKind, StepOutcome, TreeStep};
 pub use undo::{RestoredFile, UndoEvent, UndoJob, UndoOutcome, UndoSummary, Undone, undo};
-
-/// The examples of the registry's page run, too.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

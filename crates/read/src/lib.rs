@@ -84,6 +84,8 @@
 //!   dropping it waits for them.
 //! - Nothing is allocated for a file but the text of its errors.
 #![deny(unsafe_code)]
+// The examples of the registry's page run, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod buffer;
 mod counter;
@@ -123,8 +125,3 @@ pub use types::{
     VerifyWhen, Waiting, Want,
 };
 pub use uring::uring_available;
-
-/// The examples of the registry's page run, too.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -22,6 +22,8 @@
 //!   refuses a name) are returned with the reason, so that a test can report the cases that it left
 //!   out.
 #![forbid(unsafe_code)]
+// The examples of the registry's page run, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod acl;
 mod behind_disk;
@@ -72,8 +74,3 @@ pub use tree::TestTree;
 pub fn left_out(reason: &str) {
     eprintln!("left out: {reason}");
 }
-
-/// The examples of the registry's page run, too.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -32,6 +32,8 @@
 //!   exhausts the stack or the descriptors.
 
 #![forbid(unsafe_code)]
+// The examples of the registry's page run, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod absent;
 mod among;
@@ -77,8 +79,3 @@ pub use options::{
 pub use places::OwnFile;
 pub use shard::{DirectorySet, Shard, UnknownShard};
 pub use walk::{list_files, walk, walk_with};
-
-/// The examples of the registry's page run, too.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
