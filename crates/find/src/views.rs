@@ -38,6 +38,15 @@ pub enum SeenView {
     Yes,
 }
 
+/// Directories of the trees that a directory is compared with.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum TreeDirs {
+    /// All of them.
+    All,
+    /// Those that are not empty.
+    WithEntries,
+}
+
 /// Reason why it is unknown if an entry is one of the trees'.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ViewError {
@@ -235,10 +244,11 @@ impl Views {
         Ok(self.decided(dir, &near, |other| is_shown(other, dir)))
     }
 
-    /// Checks if the directory is one of the trees'.
+    /// Checks if the directory is one of `candidates`.
     pub fn dir(
         &mut self,
         trees: &Subtrees,
+        candidates: TreeDirs,
         dir: &OwnedFd,
         cancel: &Cancel,
     ) -> Result<SeenView, ViewError> {
@@ -246,7 +256,10 @@ impl Views {
         if !self.involve(trees, dir, id.dev) {
             return Ok(SeenView::No);
         }
-        let near = self.near(trees, dir, id, cancel)?;
+        let mut near = self.near(trees, dir, id, cancel)?;
+        if candidates == TreeDirs::WithEntries {
+            near.retain(|other| !first_names(other).is_empty());
+        }
         Ok(self.decided(dir, &near, |other| compare(dir, other)))
     }
 
@@ -262,23 +275,6 @@ impl Views {
             seen => seen,
         });
         answers.max().unwrap_or(SeenView::No)
-    }
-
-    /// Checks if the directory is one of the trees' that has entries.
-    pub fn dir_with_entries(
-        &mut self,
-        trees: &Subtrees,
-        dir: &OwnedFd,
-        cancel: &Cancel,
-    ) -> Result<SeenView, ViewError> {
-        let id = meta::stat(dir)?.id;
-        if !self.involve(trees, dir, id.dev) {
-            return Ok(SeenView::No);
-        }
-        let mut near = self.near(trees, dir, id, cancel)?;
-        near.retain(|other| !first_names(other).is_empty());
-        let seen = near.iter().map(|other| compare(dir, other)).max();
-        Ok(seen.unwrap_or(SeenView::No))
     }
 
     /// The directories of the trees that `dir` could be, open.
@@ -372,6 +368,7 @@ impl Index {
 pub fn may_be_one(shows: [Shows; 2], across: bool) -> bool {
     shows.contains(&Shows::Others) || across && shows.contains(&Shows::Layers)
 }
+
 /// Returns true if two directories may be one by their names: these are the same, or one is
 /// unknown.
 pub fn may_be_called_alike(one: &OwnedFd, other: &OwnedFd) -> bool {
@@ -471,9 +468,7 @@ fn is_same_only_name(
     if here.kind() != FileKind::Dir || there.kind() != FileKind::Dir {
         return Ok(here.nlink == 1 && same_state(&here, &there));
     }
-    let into = |dir| dirfd::open_below(dir, name.to_bytes());
-    let again = |dir: &OwnedFd| dirfd::open_dir_at(dir, b".");
-    let (inner, outer) = (into(again(one)?)?, into(again(other)?)?);
+    let (inner, outer) = (open_inner(one, name)?, open_inner(other, name)?);
     match first_names(&inner).first() {
         Some(first) if deep > 0 => is_same_only_name(&inner, &outer, first, deep - 1),
         _ => Ok(false),
@@ -493,9 +488,7 @@ fn same_entry(one: &OwnedFd, other: &OwnedFd, name: &CStr, deep: usize) -> call:
     if here.kind() != FileKind::Dir || there.kind() != FileKind::Dir {
         return Ok(same_state(&here, &there));
     }
-    let into = |dir| dirfd::open_below(dir, name.to_bytes());
-    let again = |dir: &OwnedFd| dirfd::open_dir_at(dir, b".");
-    let (inner, outer) = (into(again(one)?)?, into(again(other)?)?);
+    let (inner, outer) = (open_inner(one, name)?, open_inner(other, name)?);
     match first_names(&inner).first() {
         Some(first) => Ok(deep == 0 || same_entry(&inner, &outer, first, deep - 1)?),
         None => {
@@ -504,6 +497,11 @@ fn same_entry(one: &OwnedFd, other: &OwnedFd, name: &CStr, deep: usize) -> call:
             Ok(same_state(&here, &there) && first_names(&outer).is_empty())
         }
     }
+}
+
+/// Opens a directory in another one.
+fn open_inner(dir: &OwnedFd, name: &CStr) -> call::Result<OwnedFd> {
+    dirfd::open_below(dirfd::open_dir_at(dir, b".")?, name.to_bytes())
 }
 
 /// Returns true if a name of `other` is in `dir` too, or `other` is empty.

@@ -15,7 +15,7 @@ use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 
 use bc_find::groups::FileGroup;
-use bc_find::views::{self, SeenView, Views};
+use bc_find::views::{self, SeenView, TreeDirs, Views};
 use bc_find::{Files, Subtrees};
 use bc_fs::ancestors::{deepest_existing, visit_ancestors};
 use bc_fs::call::FailedCall;
@@ -121,7 +121,12 @@ impl<'a> WatchedPlaces<'a> {
         if place.destination {
             return Err(Skip::InDestination);
         }
-        match place.in_view && self.views.dir(self.references, dir, self.cancel)? != SeenView::No {
+        match place.in_view
+            && self
+                .views
+                .dir(self.references, TreeDirs::All, dir, self.cancel)?
+                != SeenView::No
+        {
             true => Err(Skip::Protected),
             false => Ok(()),
         }
@@ -222,7 +227,7 @@ impl<'a> WatchedPlaces<'a> {
             return false;
         };
         // Nothing was moved into an empty one.
-        let found = views.dir_with_entries(trees, at, self.cancel);
+        let found = views.dir(trees, TreeDirs::WithEntries, at, self.cancel);
         let found = found.unwrap_or(SeenView::No) == SeenView::Yes;
         self.shown.insert(id, found);
         found
@@ -235,7 +240,10 @@ impl<'a> WatchedPlaces<'a> {
         };
         if !self.references.is_empty() {
             let (dir, _) = deepest_existing(dir)?;
-            refuse(self.views.dir(self.references, &dir, self.cancel)?)?;
+            let seen = self
+                .views
+                .dir(self.references, TreeDirs::All, &dir, self.cancel)?;
+            refuse(seen)?;
             refuse(self.union(&dir)?)?;
         }
         self.is_destination_free = true;
@@ -371,11 +379,13 @@ pub fn lies_below(dir: &[u8], trees: &Subtrees, cancel: &Cancel) -> Result<bool,
     if below {
         return Ok(true);
     }
-    Ok(match Views::default().dir(trees, &existing, cancel) {
-        Ok(seen) => seen == SeenView::Yes,
-        // A run that is cancelled gets no further, whatever the answer.
-        Err(_) => !cancel.is_cancelled(),
-    })
+    Ok(
+        match Views::default().dir(trees, TreeDirs::All, &existing, cancel) {
+            Ok(seen) => seen == SeenView::Yes,
+            // A run that is cancelled gets no further, whatever the answer.
+            Err(_) => !cancel.is_cancelled(),
+        },
+    )
 }
 
 /// Returns true if one of the directories `trees` were opened by lies at or below `dir`, or in a
