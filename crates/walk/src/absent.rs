@@ -10,7 +10,7 @@ use rustix::fs::CWD;
 use rustix::io::Errno;
 
 use crate::exact::slashes;
-use crate::fd::stat_at;
+use crate::open::stat_at;
 use crate::{
     Entries, EntryId, Error, ErrorKind, ExactPaths, FileKind, Listing, Metadata, SkipReason,
     Symlinks, WalkOptions,

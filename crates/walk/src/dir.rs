@@ -1,26 +1,25 @@
-//! Reading one directory: the inner loop of the walk.
+//! One directory of a walk, opened from the nearest one above it that is still open, and read: the
+//! inner loop.
 
 mod entry;
-mod open;
-mod parts;
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use bc_fs::dirfd::{PLACE, open_through};
 use bc_fs::mount::Answer;
 use bc_pool::dispatch::Watch;
-use rustix::fs::RawDir;
+use rustix::fs::{CWD, OFlags, RawDir, fstat};
 use rustix::io::Errno;
 
 use crate::absent::Declined;
 use crate::columns::{AttributeClass, Recent};
 use crate::ignores::Ignores;
-use crate::kept::Own;
 use crate::listing::Tag;
-use crate::tree::{Context, Task};
-use crate::worker_output::{
-    Found, Item, NO_CHILD, Pending, RawDir as Record, Role, WorkerOutput, sort,
+use crate::open::{AncestorFds, MountCrossing, OwnDirs, READ_DIR, Reach};
+use crate::tree::{
+    Context, DirRecord, FoundEntry, Item, NO_CHILD, Pending, Role, Task, WorkerOutput, sort,
 };
 use crate::{
     Entries, Error, ErrorKind, FileKind, FileStat, Gap, IgnoreFiles, Metadata, SkipReason,
@@ -46,14 +45,14 @@ pub(crate) struct Worker<'w> {
     /// Clock of a worker that may call for others.
     watch: Option<Watch<'w>>,
     buffer: Vec<u8>,
-    found: Vec<Found>,
+    found: Vec<FoundEntry>,
     /// Buffer for putting rows of metadata in order.
     scratch: Vec<u64>,
     /// The directory's path below the root with a closing slash, then a name of it.
     path: Vec<u8>,
     classes: Recent,
     /// Directories above, of the walk root of that number.
-    kept: Own<'w>,
+    kept: OwnDirs<'w>,
     kept_of: u32,
 }
 
@@ -110,6 +109,122 @@ impl<'w> Worker<'w> {
         if let Some(watch) = &mut self.watch {
             watch.look();
         }
+    }
+
+    /// Opens the directory, with its stat if that was needed. `None`: it is not to be read
+    /// now, and that is accounted for.
+    #[allow(clippy::type_complexity)]
+    fn open(&mut self, task: &Task) -> Result<Option<(Arc<OwnedFd>, Option<FileStat>)>, ErrorKind> {
+        let context = self.context;
+        let walk_root = &context.walk_roots[task.walk_root as usize];
+        let Some(root_fd) = &task.fd else {
+            let fd = self.open_waiting(|worker, _| worker.open_walk_root(task));
+            let fd = fd.map_err(system)?;
+            let stat = FileStat::from(&fstat(&fd).map_err(system)?);
+            if stat.id != walk_root.id {
+                return Err(ErrorKind::Changed);
+            }
+            return Ok(Some((fd, Some(stat))));
+        };
+        let walk_root_of_kept = std::mem::replace(&mut self.kept_of, task.walk_root);
+        let opened = self.open_waiting(|worker, kept| {
+            if walk_root_of_kept != task.walk_root {
+                kept.clear();
+            }
+            let fd = worker.open_below(root_fd, task, kept)?;
+            if context.opener.shortage.is_short() {
+                kept.clear();
+            }
+            kept.push(&task.path, &fd);
+            Ok(fd)
+        });
+        let fd = match opened {
+            Err(Errno::XDEV) => {
+                self.defer_mount(task);
+                return Ok(None);
+            }
+            opened => opened.map_err(system)?,
+        };
+        let notices_mounts = context.opener.notices_mounts();
+        let is_plain = walk_root.traits.plain == Answer::Yes;
+        if notices_mounts && is_plain && !context.watched.contains(&task.ino) {
+            return Ok(Some((fd, None)));
+        }
+        let stat = FileStat::from(&fstat(&fd).map_err(system)?);
+        // Behind a mount point that `openat2` could not notice, the entry's inode number is
+        // that of the directory underneath.
+        let is_mount = !notices_mounts && is_plain && stat.id.ino != task.ino;
+        if stat.id.dev != walk_root.id.dev || is_mount {
+            self.defer_mount(task);
+            return Ok(None);
+        }
+        let way = || walk_root.way_to(&[&task.path]);
+        if context.walk_root_places.get(stat.id, way).is_some() {
+            if self.settles(self.path.len(), b"") {
+                self.skips(task, None, Some(SkipReason::Repeated));
+            }
+            return Ok(None);
+        }
+        Ok(Some((fd, Some(stat))))
+    }
+
+    /// Opens a directory from the kept ones, and waits for a descriptor where there is none left.
+    fn open_waiting(
+        &self,
+        open: impl Fn(&Self, &mut AncestorFds<Arc<OwnedFd>>) -> Result<Arc<OwnedFd>, Errno>,
+    ) -> Result<Arc<OwnedFd>, Errno> {
+        let (shortage, cancel) = (&self.context.opener.shortage, self.context.cancel);
+        self.kept.open(shortage, cancel, |kept| open(self, kept))
+    }
+
+    fn open_below(
+        &self,
+        root_fd: &OwnedFd,
+        task: &Task,
+        kept: &mut AncestorFds<Arc<OwnedFd>>,
+    ) -> Result<Arc<OwnedFd>, Errno> {
+        kept.open(&task.path, |from, rest, reach| {
+            let from = from.map_or(root_fd, |from| from);
+            let flags = match reach {
+                Reach::Way => PLACE,
+                Reach::End => READ_DIR,
+            };
+            self.open_from(from, rest, flags)
+        })
+    }
+
+    fn open_from(&self, from: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+        let opener = self.context.opener;
+        opener.open_below(
+            from.as_fd(),
+            path,
+            flags,
+            Symlinks::Skip,
+            MountCrossing::Refuse,
+        )
+    }
+
+    fn open_walk_root(&self, task: &Task) -> Result<Arc<OwnedFd>, Errno> {
+        let walk_root = &self.context.walk_roots[task.walk_root as usize];
+        let prefix = &self.context.prefixes[walk_root.prefix as usize];
+        let prefix_fd = match &prefix.fd {
+            Some(fd) => Arc::clone(fd),
+            None => Arc::new(open_through(CWD, &prefix.path, READ_DIR)?),
+        };
+        if walk_root.path.is_empty() {
+            return Ok(prefix_fd);
+        }
+        let symlinks = self.context.options.symlinks;
+        let opener = self.context.opener;
+        opener
+            .open_below(
+                prefix_fd.as_fd(),
+                &walk_root.path,
+                READ_DIR,
+                symlinks,
+                MountCrossing::Cross,
+            )
+            .map(Arc::new)
     }
 
     /// Puts off a mount point or something like it: whether and when to enter it is decided later.
@@ -173,7 +288,7 @@ impl<'w> Worker<'w> {
         sort(&mut self.found, &self.output.names[reading.names..]);
         let children = self.store();
         let first_child = self.context.shared.take_tickets(children);
-        self.output.dirs.push(Record {
+        self.output.dirs.push(DirRecord {
             ticket: task.ticket,
             first_child,
             walk_root: task.walk_root,
@@ -249,7 +364,7 @@ impl<'w> Worker<'w> {
     /// Moves the entries found, now in order, into the output; returns the number of children.
     fn store(&mut self) -> usize {
         if self.context.options.metadata != Metadata::None {
-            let order = self.found.iter().map(Found::nth);
+            let order = self.found.iter().map(FoundEntry::nth);
             self.output.columns.arrange(order, &mut self.scratch);
             if self.scratch.capacity() > KEPT {
                 self.scratch = Vec::new();

@@ -10,8 +10,7 @@ use bc_pool::Cancel;
 use rustix::fs::CWD;
 use rustix::io::Errno;
 
-use crate::ancestors::{AncestorFds, STRIDE};
-
+use crate::open::{AncestorFds, STRIDE};
 use crate::{DirId, Error, Listing};
 
 /// Directories that are kept. In path order a file's directory is the last one or an ancestor of

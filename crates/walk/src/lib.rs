@@ -37,21 +37,19 @@
 
 mod absent;
 mod among;
-mod ancestors;
 mod columns;
 mod dir;
 mod dir_fds;
 mod error;
 mod exact;
-mod fd;
 mod filter;
 mod globs;
 mod ignores;
 pub mod job;
 mod join;
-mod kept;
 mod listing;
 mod merge;
+mod open;
 mod options;
 mod places;
 mod roots;
@@ -60,7 +58,6 @@ mod tree;
 mod tuning;
 mod walk;
 mod wild;
-mod worker_output;
 
 pub use among::is_among;
 pub use bc_fs::meta::{BasicStat, FileKind, FileStat, Identity, Stamp};
@@ -68,10 +65,10 @@ pub use bc_pool::dispatch::Workers;
 pub use dir_fds::DirFdCache;
 pub use error::{BadLine, Error, ErrorKind};
 pub use exact::ExactPaths;
-pub use fd::raise_nofile_limit;
 pub use filter::{Gap, SkipReason, Skipped, SkippedPath};
 pub use globs::{GlobError, Globs};
 pub use listing::{DirId, EntryId, Listing};
+pub use open::raise_nofile_limit;
 pub use options::{
     Entries, FileStats, FileSystems, Hidden, IgnoreFiles, Metadata, Repeats, SkippedDetail,
     Spellings, Symlinks, WalkOptions,

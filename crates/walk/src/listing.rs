@@ -11,7 +11,7 @@ use rustix::fs::{CWD, fstat};
 use rustix::io::Errno;
 
 use crate::columns::{AttributeClass, Columns};
-use crate::fd::{MountCrossing, Opener};
+use crate::open::{MountCrossing, Opener};
 use crate::{
     BasicStat, DirectorySet, Error, ErrorKind, FileKind, FileStat, Gap, Identity, Metadata,
     Skipped, SkippedPath, Symlinks,

@@ -5,13 +5,12 @@ use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 
 use crate::columns::{AttributeClass, Columns, Run};
-use crate::fd::Opener;
 use crate::listing::{
     Began, Dir, DirId, EntryId, Listing, NO_PARENT, NO_WALK_ROOT, PackedEntry, PathPrefix, Tag,
 };
+use crate::open::Opener;
 use crate::roots::ListedFile;
-use crate::tree::{SharedTree, WalkRoot};
-use crate::worker_output::{NO_CHILD, WorkerOutput};
+use crate::tree::{Item, NO_CHILD, SharedTree, WalkRoot, WorkerOutput};
 use crate::{DirectorySet, Entries, Error, Gap, Metadata, Skipped, SkippedPath, Symlinks};
 
 /// Parts that a listing is made of.
@@ -416,7 +415,7 @@ impl Builder<'_> {
             ino: file.stat.id.ino,
         });
         // Only counted: the columns are parallel to them.
-        own.items.push(crate::worker_output::Item {
+        own.items.push(Item {
             name: 0,
             child: NO_CHILD,
             ino: 0,

@@ -14,9 +14,8 @@ use bc_pool::{Cancel, Cursor, WorkerPanic, run_growing};
 use rustix::fs::{CWD, fstat};
 use rustix::io::Errno;
 
-use crate::ancestors::{AncestorFds, is_long};
-use crate::fd::{READ_DIR, stat_at};
 use crate::listing::PathPrefix;
+use crate::open::{AncestorFds, READ_DIR, is_long, stat_at};
 use crate::places::{Places, way_where_needed};
 use crate::shard::ROOT;
 use crate::tree::{Listed, SharedTree, WalkRoot};

@@ -17,15 +17,15 @@ use rustix::io::Errno;
 
 use crate::absent::Declined;
 use crate::dir::Worker;
-use crate::fd::{MountCrossing, Opener};
-use crate::kept::KeptDirs;
 use crate::listing::PathPrefix;
 use crate::merge::{Parts, merge};
+use crate::open::{KeptDirs, MountCrossing, Opener};
 use crate::places::{Places, way_where_needed};
 use crate::roots::{Given, Roots, resolve};
-use crate::tree::{Context, Listed, SharedTree, Task, WalkRoot};
+use crate::tree::{
+    Context, Listed, Pending, SharedTree, Task, WalkRoot, WorkerOutput, take_declined,
+};
 use crate::tuning::Tuning;
-use crate::worker_output::{Pending, WorkerOutput, take_declined};
 use crate::{
     DirectorySet, Entries, Error, FileStat, FileStats, Identity, Listing, Metadata, Repeats,
     SkipReason, Skipped, SkippedDetail, SkippedPath, WalkOptions, Workers,

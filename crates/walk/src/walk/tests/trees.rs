@@ -226,8 +226,8 @@ fn metadata_is_what_stat_says() {
 #[test]
 fn records_stay_small() {
     assert_eq!(size_of::<crate::listing::PackedEntry>(), 16);
-    assert_eq!(size_of::<crate::worker_output::Item>(), 16);
-    assert_eq!(size_of::<crate::worker_output::Found>(), 24);
+    assert_eq!(size_of::<crate::tree::Item>(), 16);
+    assert_eq!(size_of::<crate::tree::FoundEntry>(), 24);
     assert!(size_of::<crate::listing::Dir>() <= 48);
 }
 
