@@ -3,13 +3,17 @@
 
 use std::path::Path;
 
-use bc_testkit::{BehindDisk, Misbehaviour, TestTree, UNSTORABLE, behind_disk, left_out};
+use bc_testkit::{Behaviour, FuseDisk, TestTree, UNSTORABLE, fuse_disk, left_out};
 use rustix::io::Errno;
 
 use crate::common::Bc;
 
-fn disk(errno: Errno) -> Option<BehindDisk> {
-    behind_disk(Misbehaviour::Close(errno))
+fn disk(errno: Errno) -> Option<FuseDisk> {
+    let behaviour = Behaviour {
+        close_error: Some(errno),
+        ..Behaviour::default()
+    };
+    fuse_disk(behaviour)
         .inspect_err(|reason| left_out(reason))
         .ok()
 }

@@ -1,14 +1,18 @@
 //! Views whose directories list another kind than is there, as unions of several file systems do: what
 //! is no regular file is neither opened nor taken for one that changes.
 
-use bc_testkit::{Misbehaviour, TestTree, behind_disk, left_out, tool};
+use bc_testkit::{Behaviour, TestTree, fuse_disk, left_out, tool};
 use rustix::fs::{CWD, FileType, Mode};
 
 use crate::common::{BC, Bc};
 
 #[test]
 fn pipes_and_devices_that_are_listed_as_files_are_never_opened() {
-    let disk = match behind_disk(Misbehaviour::Kinds) {
+    let behaviour = Behaviour {
+        lists_all_as_files: true,
+        ..Behaviour::default()
+    };
+    let disk = match fuse_disk(behaviour) {
         Ok(disk) => disk,
         Err(reason) => return left_out(&reason),
     };

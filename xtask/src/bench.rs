@@ -23,6 +23,7 @@ mod scale;
 mod scale_jobs;
 mod shapes;
 mod targets;
+mod waiting;
 mod walk;
 
 use std::path::{Path, PathBuf};
@@ -58,9 +59,19 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         return draw(&args.rest()?);
     }
     args.done()?;
-    if !["hash", "dup", "integrity", "copy", "shapes", "all"].contains(&area.as_str()) {
+    if ![
+        "hash",
+        "dup",
+        "integrity",
+        "copy",
+        "shapes",
+        "waiting",
+        "all",
+    ]
+    .contains(&area.as_str())
+    {
         bail!(
-            "bench needs one of hash, dup, integrity, copy, shapes, all, draw, scale, not {area:?}"
+            "bench needs one of hash, dup, integrity, copy, shapes, waiting, all, draw, scale, not {area:?}"
         );
     }
     let tree = tree.map_or_else(|| sh::dataset("linux"), PathBuf::from);
@@ -203,6 +214,9 @@ impl Bench {
         }
         if area == "shapes" || all {
             shapes::rows(self)?;
+        }
+        if area == "waiting" || all {
+            waiting::rows(self)?;
         }
         if hash || all {
             memory::hash(self)?;

@@ -10,7 +10,7 @@ cargo xtask COMMAND
   correctness [hash|dup|integrity|all] [--bc FILE] [TREE...]
       compare the release binary with the installed reference tools on directories or datasets
       (synth, hostile and, if laid, linux); exit 1 on any difference
-  bench [hash|dup|integrity|copy|shapes|all] [--runs N] [--dir D] [--copies D] [--only WORD] [--no-record]
+  bench [hash|dup|integrity|copy|shapes|waiting|all] [--runs N] [--dir D] [--copies D] [--only WORD] [--no-record]
       [--record D] [--resume] [--large] [--scratch D]
       time bc against its peers and against the floor program, in pairs; all writes
       benches/record and README's table. --record: a trial, written to D. --resume: goes on with

@@ -26,13 +26,12 @@
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod acl;
-mod behind_disk;
 mod descriptors;
 pub mod diff;
 pub mod exposition;
 mod fleet;
 mod full_disk;
-mod fuse;
+mod fuse_disk;
 pub mod hostile;
 mod loop_disk;
 mod privilege;
@@ -49,10 +48,10 @@ mod tools;
 mod tree;
 
 pub use acl::{give_acl, give_default_acl, has_acl};
-pub use behind_disk::{BehindDisk, Misbehaviour, UNSTORABLE, behind_disk};
 pub use descriptors::{has_descriptors, raise_descriptors};
 pub use fleet::{Fleet, KnownAnswer};
 pub use full_disk::{FullDisk, full_disk};
+pub use fuse_disk::{Behaviour, DiskArm, FuseDisk, RequestCounts, STALLING, UNSTORABLE, fuse_disk};
 pub use loop_disk::{LoopDisk, loop_disk, loop_disk_with};
 pub use privilege::{NOBODY, as_nobody, is_root};
 pub use pty::{Pty, PtySession};

@@ -243,7 +243,7 @@ fn links(bench: &mut Bench) -> Result<()> {
 }
 
 /// Makes a file whose content follows from a number.
-fn file(path: &Path, seed: u64, size: u64) -> Result<()> {
+pub(crate) fn file(path: &Path, seed: u64, size: u64) -> Result<()> {
     let folder = path.parent().context("lies in a folder")?;
     if !folder.is_dir() {
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;

@@ -254,6 +254,11 @@ pub(super) const SHAPE_THREADS: Target = Target::AtMost(1.1);
 pub(super) const SHAPE_PEER: Target = Target::AtLeast(1.2);
 pub(super) const SHAPE_FLOOR: Target = Target::AtMost(1.1);
 
+/// Automatic threads against each named number, where every call waits.
+pub(super) const WAITING_THREADS: Target = Target::AtMost(1.2);
+/// Against 64 processes side by side, or one copying program, where every call waits.
+pub(super) const WAITING_PEER: Target = Target::AtLeast(1.0);
+
 /// Returns the targets of a row on this processor, each with a word about it.
 pub(super) fn of(job: &str, peer: &str, threads: usize) -> Vec<(Target, String)> {
     let is = |name: &str| match name.strip_suffix('…') {
