@@ -350,10 +350,13 @@ impl Server {
     fn entry(&self, path: &Path) -> Answer<FileAttr> {
         let found = attr(&path.symlink_metadata().map_err(refused)?)?;
         let below = path.strip_prefix(&self.root).unwrap_or(path).to_owned();
-        lock(&self.nodes)
-            .entry(found.ino.0)
-            .or_default()
-            .insert(below);
+        let mut nodes = lock(&self.nodes);
+        let names = nodes.entry(found.ino.0).or_default();
+        if found.kind == FileType::Directory || found.nlink == 1 {
+            // Its number may have been that of another file, which went behind our back.
+            names.clear();
+        }
+        names.insert(below);
         Ok(found)
     }
 
