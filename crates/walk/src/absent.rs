@@ -9,8 +9,8 @@ use bc_fs::dirfd::{PLACE, open_through};
 use rustix::fs::CWD;
 use rustix::io::Errno;
 
-use crate::exact::slashes;
 use crate::open::stat_at;
+use crate::options::slashes;
 use crate::{
     Entries, EntryId, Error, ErrorKind, ExactPaths, FileKind, Listing, Metadata, SkipReason,
     Symlinks, WalkOptions,

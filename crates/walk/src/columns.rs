@@ -10,7 +10,6 @@ const UNKNOWN: u32 = u32::MAX;
 
 /// Attributes that many entries have in common, kept once: a number for them takes 4 bytes an entry
 /// instead of 20. A source tree has a handful.
-/// 20. A source tree has a handful.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct AttributeClass {
     dev: u64,
@@ -98,13 +97,13 @@ pub(crate) struct Columns {
     size: Vec<u64>,
     mtime_ns: Vec<i64>,
     ctime_ns: Vec<i64>,
-    /// Numbers of [`Class`]es.
+    /// Numbers of classes.
     class: Vec<u32>,
 }
 
 /// A run of entries of one part, in the order in which the whole is put together.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Run {
+pub(crate) struct EntryRun {
     pub(crate) part: u32,
     pub(crate) len: u32,
     pub(crate) start: u64,
@@ -236,7 +235,7 @@ impl Columns {
     }
 
     /// Puts the parts together in the order of `runs`.
-    pub(crate) fn gather(mut parts: Vec<Columns>, runs: &[Run]) -> Columns {
+    pub(crate) fn gather(mut parts: Vec<Columns>, runs: &[EntryRun]) -> Columns {
         Columns {
             size: gather(&mut parts, runs, |part| &mut part.size),
             mtime_ns: gather(&mut parts, runs, |part| &mut part.mtime_ns),
@@ -303,7 +302,7 @@ fn arrange<T: Field>(
 /// Takes one array out of all parts and frees it there when it is copied.
 fn gather<T: Copy>(
     parts: &mut [Columns],
-    runs: &[Run],
+    runs: &[EntryRun],
     column: impl Fn(&mut Columns) -> &mut Vec<T>,
 ) -> Vec<T> {
     let sources: Vec<Vec<T>> = parts

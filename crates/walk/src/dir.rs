@@ -17,7 +17,7 @@ use crate::absent::Declined;
 use crate::columns::{AttributeClass, Recent};
 use crate::ignores::Ignores;
 use crate::listing::Tag;
-use crate::open::{AncestorFds, MountCrossing, OwnDirs, READ_DIR, Reach};
+use crate::open::{Ancestors, MountCrossing, OwnDirs, READ_DIR, Reach};
 use crate::tree::{
     Context, DirRecord, FoundEntry, Item, NO_CHILD, Pending, Role, Task, WorkerOutput, sort,
 };
@@ -158,8 +158,8 @@ impl<'w> Worker<'w> {
             self.defer_mount(task);
             return Ok(None);
         }
-        let way = || walk_root.way_to(&[&task.path]);
-        if context.walk_root_places.get(stat.id, way).is_some() {
+        let kernel_path = || walk_root.kernel_path_to(&[&task.path]);
+        if context.walk_root_map.get(stat.id, kernel_path).is_some() {
             if self.settles(self.path.len(), b"") {
                 self.skips(task, None, Some(SkipReason::Repeated));
             }
@@ -171,7 +171,7 @@ impl<'w> Worker<'w> {
     /// Opens a directory from the kept ones, and waits for a descriptor where there is none left.
     fn open_waiting(
         &self,
-        open: impl Fn(&Self, &mut AncestorFds<Arc<OwnedFd>>) -> Result<Arc<OwnedFd>, Errno>,
+        open: impl Fn(&Self, &mut Ancestors) -> Result<Arc<OwnedFd>, Errno>,
     ) -> Result<Arc<OwnedFd>, Errno> {
         let (shortage, cancel) = (&self.context.opener.shortage, self.context.cancel);
         self.kept.open(shortage, cancel, |kept| open(self, kept))
@@ -181,7 +181,7 @@ impl<'w> Worker<'w> {
         &self,
         root_fd: &OwnedFd,
         task: &Task,
-        kept: &mut AncestorFds<Arc<OwnedFd>>,
+        kept: &mut Ancestors,
     ) -> Result<Arc<OwnedFd>, Errno> {
         kept.open(&task.path, |from, rest, reach| {
             let from = from.map_or(root_fd, |from| from);
@@ -255,8 +255,8 @@ impl<'w> Worker<'w> {
             is_plain: walk_root.traits.plain == Answer::Yes,
             lists_kinds: walk_root.traits.lists_kinds(),
             roots: stat.and_then(|stat| {
-                let way = || walk_root.way_to(&[&task.path]);
-                self.context.listed.get(stat.id, way)
+                let kernel_path = || walk_root.kernel_path_to(&[&task.path]);
+                self.context.listed.get(stat.id, kernel_path)
             }),
             ignores: task.ignores.clone(),
             is_asked_for: self.is_asked_for(),
@@ -298,7 +298,9 @@ impl<'w> Worker<'w> {
             names: reading.names as u64,
         });
         if options.symlinks == Symlinks::Follow {
-            self.output.ways.extend(walk_root.way_to(&[&task.path]));
+            self.output
+                .kernel_paths
+                .extend(walk_root.kernel_path_to(&[&task.path]));
         }
         self.hand_out(task, fd, &reading, first_child + children as u32, push);
         self.found.clear();

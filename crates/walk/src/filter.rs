@@ -208,15 +208,15 @@ impl WalkOptions {
         self.min_size > 0 || self.max_size.is_some() || self.leave_out.iter().any(may_be)
     }
 
-    /// Filters by identity; the way to the file and its state are asked for where its number may be
+    /// Filters by identity; the path of the file and its state are asked for where its number may be
     /// another file's.
     pub(crate) fn filter_identity(
         &self,
         id: Identity,
-        way: impl Fn() -> Option<Vec<u8>>,
+        kernel_path: impl Fn() -> Option<Vec<u8>>,
         state: impl Fn() -> Option<BasicStat>,
     ) -> Option<SkipReason> {
-        let is_own = |own: &OwnFile| own.is(id, &way, &state);
+        let is_own = |own: &OwnFile| own.is(id, &kernel_path, &state);
         let is_left_out = self.leave_out.iter().any(is_own);
         is_left_out.then_some(SkipReason::LeftOut)
     }

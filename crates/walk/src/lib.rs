@@ -36,22 +36,19 @@
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod absent;
-mod among;
 mod columns;
 mod dir;
 mod dir_fds;
 mod error;
-mod exact;
 mod filter;
 mod globs;
+mod identity;
 mod ignores;
 pub mod job;
-mod join;
 mod listing;
 mod merge;
 mod open;
 mod options;
-mod places;
 mod roots;
 mod shard;
 mod tree;
@@ -59,20 +56,18 @@ mod tuning;
 mod walk;
 mod wild;
 
-pub use among::is_among;
 pub use bc_fs::meta::{BasicStat, FileKind, FileStat, Identity, Stamp};
 pub use bc_pool::dispatch::Workers;
 pub use dir_fds::DirFdCache;
 pub use error::{BadLine, Error, ErrorKind};
-pub use exact::ExactPaths;
 pub use filter::{Gap, SkipReason, Skipped, SkippedPath};
 pub use globs::{GlobError, Globs};
+pub use identity::OwnFile;
 pub use listing::{DirId, EntryId, Listing};
 pub use open::raise_nofile_limit;
 pub use options::{
-    Entries, FileStats, FileSystems, Hidden, IgnoreFiles, Metadata, Repeats, SkippedDetail,
-    Spellings, Symlinks, WalkOptions,
+    Entries, ExactPaths, FileStats, FileSystems, Hidden, IgnoreFiles, Metadata, Repeats,
+    SkippedDetail, Spellings, Symlinks, WalkOptions,
 };
-pub use places::OwnFile;
 pub use shard::{DirectorySet, Shard, UnknownShard};
-pub use walk::{list_files, walk, walk_with};
+pub use walk::{is_among, list_files, walk, walk_with};

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 
-use crate::columns::{AttributeClass, Columns, Run};
+use crate::columns::{AttributeClass, Columns, EntryRun};
 use crate::listing::{
     Began, Dir, DirId, EntryId, Listing, NO_PARENT, NO_WALK_ROOT, PackedEntry, PathPrefix, Tag,
 };
@@ -37,12 +37,12 @@ pub(crate) struct Parts {
 
 /// Position of a directory: output and index in it.
 #[derive(Clone, Copy)]
-struct Place {
+struct DirPosition {
     output: u32,
     dir: u32,
 }
 
-const NOWHERE: Place = Place {
+const NOWHERE: DirPosition = DirPosition {
     output: u32::MAX,
     dir: u32::MAX,
 };
@@ -59,9 +59,9 @@ struct Frame {
 /// The listing in the making.
 struct Builder<'p> {
     outputs: &'p [WorkerOutput],
-    places: Vec<Place>,
+    positions: Vec<DirPosition>,
     entries: Vec<PackedEntry>,
-    runs: Vec<Run>,
+    runs: Vec<EntryRun>,
     dirs: Vec<Dir>,
     /// Gaps by ticket.
     gaps: HashMap<u32, Gap>,
@@ -117,7 +117,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
     let mut listed = Vec::new();
     let mut pieces: Vec<Range<usize>> = Vec::new();
     let mut builder = Builder {
-        places: places(&outputs, shared.tickets()),
+        positions: positions(&outputs, shared.tickets()),
         entries: Vec::with_capacity(items),
         runs: Vec::new(),
         dirs: Vec::with_capacity(outputs.iter().map(|output| output.dirs.len()).sum()),
@@ -136,14 +136,14 @@ pub(crate) fn merge(parts: Parts) -> Listing {
                 files_dir = None;
             }
             Unit::File(file) => {
-                let place = FilePlace {
+                let output = FileOutput {
                     own: &mut own,
                     prefixes: &mut prefixes,
                     metadata: parts.metadata,
                     shared: &shared,
                     dirs: &mut dirs_of_files,
                 };
-                files_dir = Some(builder.emit_file(&file, place, files_dir));
+                files_dir = Some(builder.emit_file(&file, output, files_dir));
                 listed.push((EntryId(start as u32), file.root));
             }
         }
@@ -246,21 +246,21 @@ fn units(
 }
 
 /// Returns the position of each ticket's directory.
-fn places(outputs: &[WorkerOutput], tickets: usize) -> Vec<Place> {
-    let mut places = vec![NOWHERE; tickets];
+fn positions(outputs: &[WorkerOutput], tickets: usize) -> Vec<DirPosition> {
+    let mut positions = vec![NOWHERE; tickets];
     for (output, found) in outputs.iter().enumerate() {
         for (dir, record) in found.dirs.iter().enumerate() {
-            places[record.ticket as usize] = Place {
+            positions[record.ticket as usize] = DirPosition {
                 output: output as u32,
                 dir: dir as u32,
             };
         }
     }
-    places
+    positions
 }
 
 /// Output that roots that are files are put into.
-struct FilePlace<'p> {
+struct FileOutput<'p> {
     own: &'p mut WorkerOutput,
     prefixes: &'p mut Vec<PathPrefix>,
     metadata: Metadata,
@@ -334,10 +334,10 @@ impl Builder<'_> {
 
     /// Begins a directory, unless it has not been read.
     fn open(&mut self, ticket: u32, mut dir: Dir) -> Option<Frame> {
-        let place = self.places[ticket as usize];
-        let output = self.outputs.get(place.output as usize)?;
-        let record = &output.dirs[place.dir as usize];
-        dir.arena = place.output as u16;
+        let position = self.positions[ticket as usize];
+        let output = self.outputs.get(position.output as usize)?;
+        let record = &output.dirs[position.dir as usize];
+        dir.arena = position.output as u16;
         dir.names = record.names;
         dir.walk_root = record.walk_root;
         dir.ino = record.ino;
@@ -348,7 +348,7 @@ impl Builder<'_> {
         }
         Some(Frame {
             dir: id,
-            output: place.output,
+            output: position.output,
             at: record.start as usize,
             end: record.end as usize,
             first_child: record.first_child,
@@ -357,14 +357,14 @@ impl Builder<'_> {
 
     /// Puts out a root that is a file, in the same directory as the one before or another earlier
     /// one if that has the same path; returns the directory.
-    fn emit_file(&mut self, file: &ListedFile, place: FilePlace<'_>, before: Option<u32>) -> u32 {
-        let FilePlace {
+    fn emit_file(&mut self, file: &ListedFile, output: FileOutput<'_>, before: Option<u32>) -> u32 {
+        let FileOutput {
             own,
             prefixes,
             metadata,
             shared,
             dirs: known_dirs,
-        } = place;
+        } = output;
         let (prefix, name) = file.path.split_at(file.prefix);
         let kind = file.stat.kind();
         // A path that ends in a slash names a directory: listed as that directory's `.`.
@@ -431,7 +431,7 @@ impl Builder<'_> {
 }
 
 /// Adds a run, or extends the last one that it continues.
-fn push_run(runs: &mut Vec<Run>, part: u32, start: usize, len: usize) {
+fn push_run(runs: &mut Vec<EntryRun>, part: u32, start: usize, len: usize) {
     if let Some(last) = runs.last_mut()
         && last.part == part
         && last.start + u64::from(last.len) == start as u64
@@ -440,7 +440,7 @@ fn push_run(runs: &mut Vec<Run>, part: u32, start: usize, len: usize) {
         last.len = sum;
         return;
     }
-    runs.push(Run {
+    runs.push(EntryRun {
         part,
         len: len as u32,
         start: start as u64,

@@ -261,7 +261,8 @@ fn slashes(path: &[u8]) -> usize {
     path.iter().take_while(|&&byte| byte == b'/').count()
 }
 
-type Ancestors = AncestorFds<Arc<OwnedFd>>;
+/// Ancestors that several workers may have open.
+pub(crate) type Ancestors = AncestorFds<Arc<OwnedFd>>;
 
 /// Directories kept open by all workers of a walk. A worker that waits for work keeps its
 /// directories, and those of a few workers are more than a small limit on descriptors allows.

@@ -14,9 +14,9 @@ use bc_pool::{Cancel, Cursor, WorkerPanic, run_growing};
 use rustix::fs::{CWD, fstat};
 use rustix::io::Errno;
 
+use crate::identity::{DirectoryMap, kernel_path_where_needed};
 use crate::listing::PathPrefix;
-use crate::open::{AncestorFds, READ_DIR, is_long, stat_at};
-use crate::places::{Places, way_where_needed};
+use crate::open::{Ancestors, READ_DIR, is_long, stat_at};
 use crate::shard::ROOT;
 use crate::tree::{Listed, SharedTree, WalkRoot};
 use crate::tuning::Tuning;
@@ -69,8 +69,8 @@ pub(crate) struct Roots {
 #[derive(Clone)]
 struct ParentDir {
     id: Identity,
-    /// The way there, if the identity is ambiguous.
-    way: Option<Vec<u8>>,
+    /// The kernel's path of it, if the identity is ambiguous.
+    kernel_path: Option<Vec<u8>>,
 }
 
 /// Facts about one path.
@@ -91,7 +91,7 @@ pub(crate) fn resolve(
 ) -> Result<Roots, WorkerPanic> {
     let probes = probe_all(given, &paths, options, workers, cancel, tuning)?;
     let mut roots = Roots::default();
-    let mut seen = Places::default();
+    let mut seen = DirectoryMap::default();
     for (root, (mut path, probe)) in paths.into_iter().zip(probes).enumerate() {
         let result = match probe {
             Some(Ok(probe)) if probe.stat.kind() == FileKind::Dir && given == Given::Roots => {
@@ -148,15 +148,15 @@ impl Roots {
         root: u32,
         path: &[u8],
         shared: &SharedTree,
-        seen: &mut Places<()>,
+        seen: &mut DirectoryMap<()>,
         options: &WalkOptions,
     ) -> Result<(), (&'static str, ErrorKind)> {
         let failed = |errno: Errno| ("open", ErrorKind::System(errno.raw_os_error()));
         let fd = open_through(CWD, path, READ_DIR).map_err(failed)?;
         let id = FileStat::from(&fstat(&fd).map_err(failed)?).id;
         let traits = basic_traits(&fd).map_err(|refused| failed(refused.errno))?;
-        let way = way_where_needed(&fd, &traits);
-        if !seen.entry(id, way.as_deref()).1 {
+        let kernel_path = kernel_path_where_needed(&fd, &traits);
+        if !seen.entry(id, kernel_path.as_deref()).1 {
             self.skips(path, Some(SkipReason::Repeated), options);
             return Ok(());
         }
@@ -171,7 +171,7 @@ impl Roots {
             depth: 0,
             id,
             traits,
-            way,
+            kernel_path,
             ignores: None,
         });
         self.prefixes.push(PathPrefix {
@@ -206,10 +206,10 @@ impl Roots {
         if self.skips(path, reason, options) {
             return Ok(());
         }
-        if let Some(ParentDir { id, way }) = &probe.parent
+        if let Some(ParentDir { id, kernel_path }) = &probe.parent
             && !self
                 .listed
-                .entry(*id, way.as_deref())
+                .entry(*id, kernel_path.as_deref())
                 .0
                 .insert(name.to_vec())
             && options.spellings == Spellings::Once
@@ -249,8 +249,8 @@ fn filter(
         Given::Exactly => path.strip_prefix(b"./").unwrap_or(path),
     };
     let state = || {
-        let way = &mut AncestorFds::default();
-        let probe = probe(path, None, &Near::default(), Metadata::Basic, way);
+        let ancestors = &mut Ancestors::default();
+        let probe = probe(path, None, &Near::default(), Metadata::Basic, ancestors);
         Some(probe.ok()?.stat.meta())
     };
     options
@@ -282,7 +282,7 @@ fn probe_all(
     let parts = run_growing(workers.usual(), workers.most(), |_, spawner| {
         let mut part = Vec::new();
         let mut parents = HashMap::new();
-        let mut way = AncestorFds::default();
+        let mut ancestors = Ancestors::default();
         let mut near = Near::default();
         let spawn = || spawner.spawn();
         let mut watch = adaptive.watch(&spawn);
@@ -296,11 +296,17 @@ fn probe_all(
                     let directory = &path[..split(path)];
                     parents
                         .entry(directory)
-                        .or_insert_with(|| parent(directory, &mut way))
+                        .or_insert_with(|| parent(directory, &mut ancestors))
                         .clone()
                 });
-                near.move_on(path, paths.get(index + 1), &mut way);
-                let probe = probe(path, parent.flatten(), &near, options.metadata, &mut way);
+                near.move_on(path, paths.get(index + 1), &mut ancestors);
+                let probe = probe(
+                    path,
+                    parent.flatten(),
+                    &near,
+                    options.metadata,
+                    &mut ancestors,
+                );
                 part.push((index, probe));
                 if index.is_multiple_of(WORTH_A_WORKER)
                     && let Some(watch) = &mut watch
@@ -327,7 +333,7 @@ struct Near<'p> {
 }
 
 impl<'p> Near<'p> {
-    fn move_on(&mut self, path: &'p [u8], next: Option<&Vec<u8>>, way: &mut Way) {
+    fn move_on(&mut self, path: &'p [u8], next: Option<&Vec<u8>>, ancestors: &mut Ancestors) {
         let directory = &path[..split(path)];
         if directory == self.path {
             return;
@@ -336,7 +342,9 @@ impl<'p> Near<'p> {
         *self = Near {
             path: directory,
             // Its errors are ignored: looking up the whole path reports them.
-            fd: again.then(|| open_directory(directory, way).ok()).flatten(),
+            fd: again
+                .then(|| open_directory(directory, ancestors).ok())
+                .flatten(),
         };
     }
 }
@@ -347,7 +355,7 @@ fn probe(
     parent: Option<ParentDir>,
     near: &Near<'_>,
     level: Metadata,
-    way: &mut Way,
+    ancestors: &mut Ancestors,
 ) -> Result<Probe, Errno> {
     // A closing slash asks for a directory and is not part of a name.
     let prefix = split(path);
@@ -357,7 +365,7 @@ fn probe(
     } else if let Some(directory) = near.fd.as_ref().filter(|_| !name.is_empty()) {
         stat_at(directory.as_fd(), &name, Symlinks::Follow, level)?
     } else if name.is_empty() || path.len() >= 4096 || is_long(path) {
-        let directory = open_directory(&path[..prefix], way)?;
+        let directory = open_directory(&path[..prefix], ancestors)?;
         match name.is_empty() {
             true => FileStat::from(&fstat(&directory)?),
             false => stat_at(directory.as_fd(), &name, Symlinks::Follow, level)?,
@@ -369,24 +377,21 @@ fn probe(
     Ok(Probe { stat, parent })
 }
 
-fn parent(directory: &[u8], way: &mut Way) -> Option<ParentDir> {
+fn parent(directory: &[u8], ancestors: &mut Ancestors) -> Option<ParentDir> {
     let path = if directory.is_empty() {
         b"."
     } else {
         directory
     };
-    let fd = open_directory(path, way).ok()?;
+    let fd = open_directory(path, ancestors).ok()?;
     let id = FileStat::from(&fstat(&fd).ok()?).id;
     let traits = basic_traits(&fd).ok()?;
-    let way = way_where_needed(&fd, &traits);
-    Some(ParentDir { id, way })
+    let kernel_path = kernel_path_where_needed(&fd, &traits);
+    Some(ParentDir { id, kernel_path })
 }
 
-/// Directories on the way to the path that was looked at last.
-type Way = AncestorFds<Arc<OwnedFd>>;
-
 /// Opens a directory as a place, links followed.
-fn open_directory(path: &[u8], way: &mut Way) -> Result<Arc<OwnedFd>, Errno> {
+fn open_directory(path: &[u8], ancestors: &mut Ancestors) -> Result<Arc<OwnedFd>, Errno> {
     if !is_long(path) {
         return open_through(CWD, path, PLACE).map(Arc::new);
     }
@@ -394,14 +399,14 @@ fn open_directory(path: &[u8], way: &mut Way) -> Result<Arc<OwnedFd>, Errno> {
         let from = from.map_or(CWD, |from| from.as_fd());
         open_through(from, path, PLACE)
     };
-    let fd = match way.open(path, open) {
+    let fd = match ancestors.open(path, open) {
         // Kept descriptors are no reason to fail for want of one.
-        Err(errno) if is_shortage(&errno) && way.clear() => {
+        Err(errno) if is_shortage(&errno) && ancestors.clear() => {
             return open_through(CWD, path, PLACE).map(Arc::new);
         }
         opened => opened?,
     };
-    way.push(path, &fd);
+    ancestors.push(path, &fd);
     Ok(fd)
 }
 

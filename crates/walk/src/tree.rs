@@ -13,10 +13,10 @@ use bc_pool::Cancel;
 
 use crate::absent::Declined;
 use crate::columns::{AttributeClass, Classes, Columns};
+use crate::identity::{DirectoryMap, join};
 use crate::ignores::Ignores;
 use crate::listing::{PathPrefix, Tag};
 use crate::open::{KeptDirs, Opener};
-use crate::places::{Places, join};
 use crate::{DirectorySet, Error, Gap, Identity, Skipped, SkippedPath, WalkOptions};
 
 /// A directory from which a walk begins and within which neither device nor mount changes: a
@@ -30,16 +30,16 @@ pub(crate) struct WalkRoot {
     pub(crate) depth: u32,
     pub(crate) id: Identity,
     pub(crate) traits: Traits,
-    /// Way to it, where numbers do not distinguish directories.
-    pub(crate) way: Option<Vec<u8>>,
+    /// The kernel's path of it, where numbers do not distinguish directories.
+    pub(crate) kernel_path: Option<Vec<u8>>,
     pub(crate) ignores: Option<Arc<Ignores>>,
 }
 
 impl WalkRoot {
-    /// Returns the way to an entry below, where numbers are ambiguous: no link and no mount comes
-    /// between.
-    pub(crate) fn way_to(&self, below: &[&[u8]]) -> Option<Vec<u8>> {
-        self.way.as_ref().map(|way| join(way, below))
+    /// Returns the kernel's path of an entry below, where numbers are ambiguous: no link and no mount
+    /// comes between.
+    pub(crate) fn kernel_path_to(&self, below: &[&[u8]]) -> Option<Vec<u8>> {
+        self.kernel_path.as_ref().map(|path| join(path, below))
     }
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Task {
 }
 
 /// Names of roots that are files, by the directory they are in.
-pub(crate) type Listed = Places<HashSet<Vec<u8>>>;
+pub(crate) type Listed = DirectoryMap<HashSet<Vec<u8>>>;
 
 /// Shared state that does not change while workers run.
 pub(crate) struct Context<'w> {
@@ -71,10 +71,10 @@ pub(crate) struct Context<'w> {
     pub(crate) walk_roots: &'w [WalkRoot],
     /// All walk roots: a worker that meets one on the way down leaves it to that walk root. Two
     /// walks can only overlap from one's walk root downwards, so nothing else need be remembered.
-    pub(crate) walk_root_places: &'w Places<()>,
+    pub(crate) walk_root_map: &'w DirectoryMap<()>,
     /// The roots, if there are several and directories are listed: a worker that meets one on the
     /// way does not list it again.
-    pub(crate) inner_roots: &'w Places<()>,
+    pub(crate) inner_roots: &'w DirectoryMap<()>,
     pub(crate) listed: &'w Listed,
     /// Inode numbers of directories whose identity matters; all others need no `fstat`.
     pub(crate) watched: &'w HashSet<u64>,
@@ -135,9 +135,9 @@ pub(crate) struct WorkerOutput {
     /// Parallel to `items`, if metadata is asked for.
     pub(crate) columns: Columns,
     pub(crate) dirs: Vec<DirRecord>,
-    /// Ways to those of them that numbers do not distinguish from others, where links are followed
+    /// Kernel's paths of those that numbers do not distinguish from others, where links are followed
     /// that could lead there again.
-    pub(crate) ways: HashSet<Vec<u8>>,
+    pub(crate) kernel_paths: HashSet<Vec<u8>>,
     /// Found, but only to be decided on when everything before it is known.
     pub(crate) pending: Vec<Pending>,
     pub(crate) errors: Vec<Error>,

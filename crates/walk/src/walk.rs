@@ -17,18 +17,18 @@ use rustix::io::Errno;
 
 use crate::absent::Declined;
 use crate::dir::Worker;
+use crate::identity::{DirectoryMap, kernel_path_where_needed};
 use crate::listing::PathPrefix;
 use crate::merge::{Parts, merge};
 use crate::open::{KeptDirs, MountCrossing, Opener};
-use crate::places::{Places, way_where_needed};
 use crate::roots::{Given, Roots, resolve};
 use crate::tree::{
     Context, Listed, Pending, SharedTree, Task, WalkRoot, WorkerOutput, take_declined,
 };
 use crate::tuning::Tuning;
 use crate::{
-    DirectorySet, Entries, Error, FileStat, FileStats, Identity, Listing, Metadata, Repeats,
-    SkipReason, Skipped, SkippedDetail, SkippedPath, WalkOptions, Workers,
+    DirectorySet, Entries, Error, FileStat, FileStats, Identity, Listing, Metadata, OwnFile,
+    Repeats, SkipReason, Skipped, SkippedDetail, SkippedPath, Symlinks, WalkOptions, Workers,
 };
 
 /// Directories waiting in the shared queue; the rest waits with the worker that found it.
@@ -40,9 +40,9 @@ const QUEUE: usize = 64;
 /// - A root that is a symbolic link is followed. A root that cannot be reached, or is neither
 ///   a directory nor a regular file, is an error in the listing; the others are walked.
 /// - Each directory is visited once, each file once per name. A directory is recognised by its
-///   number, and where a view passes on the numbers of several file systems, by the way there.
-///   Where roots overlap, files below the inner one count as that one's; of repeated roots the
-///   first counts; of several places where the same directory is mounted, the one that comes first
+///   number, and where a view passes on the numbers of several file systems, by the path
+///   within the mount. Where roots overlap, files below the inner one count as that one's; of
+///   repeated roots the first counts; of several places where the same directory is mounted, the one that comes first
 ///   in path order.
 /// - Filters apply to roots that are files as well, but they are never hidden or ignored.
 ///
@@ -123,6 +123,26 @@ pub fn list_files(
     list(Given::Exactly, paths, options, workers, cancel, &tuning)
 }
 
+/// True if a walk of `roots` without any filter comes upon a file: under its own name, a hard link,
+/// a bind mount, or a link that is followed. For programs that are about to replace the file.
+///
+/// # Errors
+/// If a worker panics.
+pub fn is_among(
+    roots: &[impl AsRef<Path>],
+    file: &OwnFile,
+    symlinks: Symlinks,
+    workers: impl Into<Workers>,
+    cancel: &Cancel,
+) -> Result<bool, WorkerPanic> {
+    let options = WalkOptions::default()
+        .symlinks(symlinks)
+        .metadata(Metadata::None)
+        .leave_out(vec![file.clone()]);
+    let listing = walk(roots, &options, workers, cancel)?;
+    Ok(listing.skipped().left_out > 0)
+}
+
 pub(crate) fn list(
     given: Given,
     paths: Vec<Vec<u8>>,
@@ -144,8 +164,8 @@ struct Walk<'w> {
     opener: Opener,
     prefixes: Vec<PathPrefix>,
     walk_roots: Vec<WalkRoot>,
-    walk_root_places: Places<()>,
-    inner_roots: Places<()>,
+    walk_root_map: DirectoryMap<()>,
+    inner_roots: DirectoryMap<()>,
     listed: Listed,
     watched: HashSet<u64>,
     shared: SharedTree,
@@ -181,11 +201,11 @@ pub(crate) fn list_with(
         skipped,
         skipped_paths,
     } = roots;
-    let mut inner_roots = Places::default();
+    let mut inner_roots = DirectoryMap::default();
     let skips = options.entries == Entries::All && options.repeats == Repeats::Skip;
     if skips && walk_roots.len() > 1 {
         for walk_root in &walk_roots {
-            inner_roots.entry(walk_root.id, walk_root.way.as_deref());
+            inner_roots.entry(walk_root.id, walk_root.kernel_path.as_deref());
         }
     }
     let workers = match walk_roots[..] {
@@ -200,7 +220,7 @@ pub(crate) fn list_with(
         opener,
         prefixes,
         walk_roots,
-        walk_root_places: Places::default(),
+        walk_root_map: DirectoryMap::default(),
         inner_roots,
         listed,
         watched: HashSet::new(),
@@ -256,8 +276,8 @@ pub(crate) fn list_with(
 struct WalkableDir {
     id: Identity,
     traits: Traits,
-    /// Way to it, where numbers do not distinguish directories.
-    way: Option<Vec<u8>>,
+    /// The kernel's path of it, where numbers do not distinguish directories.
+    kernel_path: Option<Vec<u8>>,
 }
 
 impl Walk<'_> {
@@ -272,7 +292,7 @@ impl Walk<'_> {
             kept: &KeptDirs::default(),
             prefixes: &self.prefixes,
             walk_roots: &self.walk_roots,
-            walk_root_places: &self.walk_root_places,
+            walk_root_map: &self.walk_root_map,
             inner_roots: &self.inner_roots,
             listed: &self.listed,
             watched: &self.watched,
@@ -309,13 +329,13 @@ impl Walk<'_> {
     /// Updates the sets of directories that have to be looked at twice.
     fn watch(&mut self) {
         for walk_root in &self.walk_roots {
-            self.walk_root_places
-                .entry(walk_root.id, walk_root.way.as_deref());
+            self.walk_root_map
+                .entry(walk_root.id, walk_root.kernel_path.as_deref());
         }
         // A single walk root cannot be met on the way down from itself, but through a mount point,
         // which is looked at anyway.
         if self.walk_roots.len() > 1 {
-            self.watched.extend(self.walk_root_places.inodes());
+            self.watched.extend(self.walk_root_map.inodes());
         }
         self.watched.extend(self.listed.inodes());
     }
@@ -324,7 +344,11 @@ impl Walk<'_> {
     fn enter(&mut self, next: Pending, visited: &mut Visited) -> bool {
         let prefix = &self.prefixes[next.prefix as usize];
         let looked = self.look(prefix, &next.path);
-        let WalkableDir { id, traits, way } = match looked {
+        let WalkableDir {
+            id,
+            traits,
+            kernel_path,
+        } = match looked {
             Ok(dir) => dir,
             Err(errno) => {
                 let path = [&prefix.printed[..], &next.path].concat();
@@ -334,7 +358,8 @@ impl Walk<'_> {
         };
         let root_dev = prefix.id.map(|id| id.dev);
         let mut reason = self.options.filter_file_system(id.dev, root_dev, &traits);
-        if reason.is_none() && visited.contains(id, way.as_deref(), &self.walk_roots, &self.outputs)
+        if reason.is_none()
+            && visited.contains(id, kernel_path.as_deref(), &self.walk_roots, &self.outputs)
         {
             reason = Some(SkipReason::Repeated);
         }
@@ -364,7 +389,7 @@ impl Walk<'_> {
                 depth: next.depth,
                 id,
                 traits,
-                way,
+                kernel_path,
                 ignores: next.ignores,
             });
             true
@@ -386,9 +411,13 @@ impl Walk<'_> {
             MountCrossing::Cross,
         )?;
         let traits = basic_traits(&fd)?;
-        let way = way_where_needed(&fd, &traits);
+        let kernel_path = kernel_path_where_needed(&fd, &traits);
         let id = FileStat::from(&fstat(&fd)?).id;
-        Ok(WalkableDir { id, traits, way })
+        Ok(WalkableDir {
+            id,
+            traits,
+            kernel_path,
+        })
     }
 }
 
@@ -467,7 +496,7 @@ impl Visited {
     fn contains(
         &mut self,
         id: Identity,
-        way: Option<&[u8]>,
+        kernel_path: Option<&[u8]>,
         walk_roots: &[WalkRoot],
         outputs: &[Mutex<WorkerOutput>],
     ) -> bool {
@@ -480,11 +509,13 @@ impl Visited {
         }
         // Where numbers are ambiguous. Without links, a directory that was put off begins a mount,
         // which no walk enters but from a walk root.
-        if let Some(way) = way {
+        if let Some(kernel_path) = kernel_path {
             return walk_roots
                 .iter()
-                .any(|walk_root| walk_root.way.as_deref() == Some(way))
-                || outputs.iter().any(|output| lock(output).ways.contains(way));
+                .any(|walk_root| walk_root.kernel_path.as_deref() == Some(kernel_path))
+                || outputs
+                    .iter()
+                    .any(|output| lock(output).kernel_paths.contains(kernel_path));
         }
         self.known.resize(outputs.len(), 0);
         for (output, known) in outputs.iter().zip(&mut self.known) {

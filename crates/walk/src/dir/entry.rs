@@ -36,10 +36,10 @@ struct LeaveOutCandidate<'t> {
 }
 
 impl LeaveOutCandidate<'_> {
-    /// Returns the way there; the target of a link is not asked for.
-    fn way(&self, walk_root: &WalkRoot) -> Option<Vec<u8>> {
+    /// Returns the kernel's path; that of the target of a link is not asked for.
+    fn kernel_path(&self, walk_root: &WalkRoot) -> Option<Vec<u8>> {
         match self.links {
-            Symlinks::Skip => walk_root.way_to(&[&self.task.path, self.name.to_bytes()]),
+            Symlinks::Skip => walk_root.kernel_path_to(&[&self.task.path, self.name.to_bytes()]),
             Symlinks::Follow => None,
         }
     }
@@ -99,9 +99,13 @@ impl Worker<'_> {
                     }
                     // Listed as a root of its own.
                     let walk_root = &self.context.walk_roots[task.walk_root as usize];
-                    let way = || walk_root.way_to(&[&task.path, bytes]);
+                    let kernel_path = || walk_root.kernel_path_to(&[&task.path, bytes]);
                     if looked.role == Role::Descend
-                        && self.context.inner_roots.get(found.id, way).is_some()
+                        && self
+                            .context
+                            .inner_roots
+                            .get(found.id, kernel_path)
+                            .is_some()
                     {
                         self.skips(task, Some(bytes), Some(SkipReason::Repeated));
                         return Ok(());
@@ -265,8 +269,8 @@ impl Worker<'_> {
         }
         let options = self.context.options;
         let walk_root = &self.context.walk_roots[candidate.task.walk_root as usize];
-        let (way, state) = (|| candidate.way(walk_root), || candidate.state());
-        let reason = options.filter_identity(stat.id, way, state);
+        let (kernel_path, state) = (|| candidate.kernel_path(walk_root), || candidate.state());
+        let reason = options.filter_identity(stat.id, kernel_path, state);
         let reason = reason.or_else(|| options.filter_size(stat.stamp.size));
         self.skips(candidate.task, Some(candidate.name.to_bytes()), reason)
     }

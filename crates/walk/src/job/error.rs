@@ -11,7 +11,6 @@ use std::sync::Arc;
 use bc_fs::PathError;
 
 use super::path_of;
-use super::setting::Setting;
 
 /// Failure of a job as a whole, or a result that is not whole. A failure of a single file is not
 /// one: it is a [`PathError`] in the result.
@@ -65,6 +64,26 @@ pub enum ErrorKind {
     Incomplete,
     /// A worker panicked: a defect, or a callback of the caller's that did.
     Panic,
+}
+
+/// A setting that helps where a job was refused. Messages describe the problem in words that hold
+/// for every program; this is the remedy, which each program names in its own way.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Setting {
+    /// Setting that leaves out the check that the tree is the recorded one, or that a disk is
+    /// mounted: `root_check`, and `force` of a search for what is unique.
+    Force,
+    /// Setting that leaves digests out of the comparison, which compares everything else then:
+    /// the `ignore` of its rules.
+    IgnoreDigest,
+    /// Setting that replaces the existing file with the name of the output: `overwrite`, and
+    /// `replace_manifest` of a copy.
+    Overwrite,
+    /// Setting that writes the manifest to another place: `manifest` of a copy.
+    Manifest,
+    /// Setting that leaves out a path below a source by a pattern: `exclude` of its walk.
+    Exclude,
 }
 
 impl Error {

@@ -3,7 +3,7 @@
 //!
 //! A view of several file systems, such as a FUSE mount over two disks, may pass on the numbers
 //! of both: its directories then share device and inode number and have nothing else in common.
-//! The kernel knows one way to each within a mount.
+//! The kernel knows one path to each within a mount.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -19,38 +19,47 @@ use rustix::io::Errno;
 
 use crate::{BasicStat, FileStat, Identity, Stamp};
 
-/// Something about directories. One that was put in without a way is known by its number alone.
+/// Values by directory. One that was put in without a path is known by its number alone.
 #[derive(Debug)]
-pub(crate) struct Places<T>(HashMap<Identity, Numbered<T>>);
+pub(crate) struct DirectoryMap<T>(HashMap<Identity, Numbered<T>>);
 
 /// All values of one inode number, each with its path within the mount.
 type Numbered<T> = Vec<(Option<Vec<u8>>, T)>;
 
-impl<T> Default for Places<T> {
-    fn default() -> Places<T> {
-        Places(HashMap::new())
+impl<T> Default for DirectoryMap<T> {
+    fn default() -> DirectoryMap<T> {
+        DirectoryMap(HashMap::new())
     }
 }
 
-impl<T: Default> Places<T> {
+impl<T: Default> DirectoryMap<T> {
     /// Returns the value of a directory, and whether it is new.
-    pub(crate) fn entry(&mut self, id: Identity, way: Option<&[u8]>) -> (&mut T, bool) {
+    pub(crate) fn entry(&mut self, id: Identity, kernel_path: Option<&[u8]>) -> (&mut T, bool) {
         let found = self.0.entry(id).or_default();
-        let at = found.iter().position(|(known, _)| known.as_deref() == way);
+        let at = found
+            .iter()
+            .position(|(known, _)| known.as_deref() == kernel_path);
         let index = at.unwrap_or_else(|| {
-            found.push((way.map(<[u8]>::to_vec), T::default()));
+            found.push((kernel_path.map(<[u8]>::to_vec), T::default()));
             found.len() - 1
         });
         (&mut found[index].1, at.is_none())
     }
 
-    /// Returns the value of a directory; `way` is only asked for where the number is ambiguous.
-    pub(crate) fn get(&self, id: Identity, way: impl FnOnce() -> Option<Vec<u8>>) -> Option<&T> {
+    /// Returns the value of a directory; `kernel_path` is only asked for where the number is
+    /// ambiguous.
+    pub(crate) fn get(
+        &self,
+        id: Identity,
+        kernel_path: impl FnOnce() -> Option<Vec<u8>>,
+    ) -> Option<&T> {
         let found = self.0.get(&id)?;
         let by_number = found.iter().find(|(known, _)| known.is_none());
         let (_, value) = by_number.or_else(|| {
-            let way = way()?;
-            found.iter().find(|(known, _)| known.as_ref() == Some(&way))
+            let kernel_path = kernel_path()?;
+            found
+                .iter()
+                .find(|(known, _)| known.as_ref() == Some(&kernel_path))
         })?;
         Some(value)
     }
@@ -65,27 +74,29 @@ impl<T: Default> Places<T> {
     }
 }
 
-/// Returns the way to a directory or file, if its numbers do not distinguish it from others; `None`
-/// also where the system does not return one, and then numbers have to do.
-pub(crate) fn way_where_needed(file: impl AsFd, traits: &Traits) -> Option<Vec<u8>> {
+/// Returns the kernel's path of a directory or file, if its numbers do not distinguish it from
+/// others; `None` also where the system does not return one, and then numbers have to do.
+pub(crate) fn kernel_path_where_needed(file: impl AsFd, traits: &Traits) -> Option<Vec<u8>> {
     if traits.numbers_are_its_own() {
         return None;
     }
-    way_to(file)
+    kernel_path(file)
 }
 
 /// Returns the path by which the kernel knows an open file: absolute and without links. `None`
-/// without `/proc`, beyond `PATH_MAX`, and outside of this process's root.
-fn way_to(file: impl AsFd) -> Option<Vec<u8>> {
+/// without `/proc`, beyond `PATH_MAX`, and outside of this process's root. Of a removed file too,
+/// unlike [`real_path`](bc_fs::dirfd::real_path): this one only distinguishes, nothing is opened by
+/// it.
+fn kernel_path(file: impl AsFd) -> Option<Vec<u8>> {
     let path = rustix::fs::readlink(own_path(file), Vec::new())
         .ok()?
         .into_bytes();
     path.starts_with(b"/").then_some(path)
 }
 
-/// Appends the names `below` to a way, part by part.
-pub(crate) fn join(way: &[u8], below: &[&[u8]]) -> Vec<u8> {
-    let mut joined = way.to_vec();
+/// Appends the names `below` to a path, part by part.
+pub(crate) fn join(path: &[u8], below: &[&[u8]]) -> Vec<u8> {
+    let mut joined = path.to_vec();
     for part in below.iter().filter(|part| !part.is_empty()) {
         if !joined.ends_with(b"/") {
             joined.push(b'/');
@@ -102,11 +113,11 @@ pub struct OwnFile {
     view: Option<View>,
 }
 
-/// Facts that have to be equal where equal numbers may be another file's: the way there, or the
+/// Facts that have to be equal where equal numbers may be another file's: the path, or the
 /// whole state.
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct View {
-    way: Option<Vec<u8>>,
+    kernel_path: Option<Vec<u8>>,
     stamp: Stamp,
     nlink: u64,
 }
@@ -123,7 +134,7 @@ impl OwnFile {
         Ok(OwnFile {
             id: stat.id,
             view: (!trusted).then(|| View {
-                way: way_to(&file),
+                kernel_path: kernel_path(&file),
                 stamp: stat.stamp,
                 nlink: stat.nlink,
             }),
@@ -150,15 +161,15 @@ impl OwnFile {
             return false;
         };
         let stat = fstat(&file).map(|stat| FileStat::from(&stat).meta());
-        stat.is_ok_and(|stat| self.is(stat.id, || way_to(&file), || Some(stat)))
+        stat.is_ok_and(|stat| self.is(stat.id, || kernel_path(&file), || Some(stat)))
     }
 
-    /// True if the file with this number is this one; the way there and the state are only asked
+    /// True if the file with this number is this one; the path and the state are only asked
     /// for if the number could be another file's.
     pub(crate) fn is(
         &self,
         id: Identity,
-        way: impl FnOnce() -> Option<Vec<u8>>,
+        kernel_path: impl FnOnce() -> Option<Vec<u8>>,
         now: impl FnOnce() -> Option<BasicStat>,
     ) -> bool {
         if self.id != id {
@@ -168,7 +179,8 @@ impl OwnFile {
             return true;
         };
         let same_state = |meta: BasicStat| (meta.stamp, meta.nlink) == (view.stamp, view.nlink);
-        view.way.is_some() && way() == view.way || now().is_some_and(same_state)
+        view.kernel_path.is_some() && kernel_path() == view.kernel_path
+            || now().is_some_and(same_state)
     }
 }
 
@@ -189,25 +201,25 @@ mod tests {
     const ONE: Identity = Identity { dev: 1, ino: 2 };
 
     #[test]
-    fn ways_tell_apart_what_numbers_do_not() {
-        let mut places = Places::<u8>::default();
+    fn paths_distinguish_what_numbers_do_not() {
+        let mut places = DirectoryMap::<u8>::default();
         *places.entry(ONE, Some(b"/v/A")).0 = 1;
         assert!(places.entry(ONE, Some(b"/v/B")).1);
         assert!(!places.entry(ONE, Some(b"/v/A")).1);
-        let get = |way: &[u8]| places.get(ONE, || Some(way.to_vec())).copied();
+        let get = |kernel_path: &[u8]| places.get(ONE, || Some(kernel_path.to_vec())).copied();
         assert_eq!(get(b"/v/A"), Some(1));
         assert_eq!(get(b"/v/B"), Some(0));
         assert_eq!(get(b"/v/C"), None);
         assert_eq!(places.get(ONE, || None), None);
 
-        // By its number alone, whatever the way.
-        let mut places = Places::<()>::default();
+        // By its number alone, whatever the path.
+        let mut places = DirectoryMap::<()>::default();
         places.entry(ONE, None);
         assert!(places.get(ONE, || panic!("asked")).is_some());
     }
 
     #[test]
-    fn an_equal_number_is_another_file_unless_way_or_state_agree() {
+    fn an_equal_number_is_another_file_unless_path_or_state_agree() {
         let stamp = Stamp {
             size: 1,
             mtime_ns: 2,
@@ -221,14 +233,16 @@ mod tests {
         let own = OwnFile {
             id: ONE,
             view: Some(View {
-                way: Some(b"/v/A/out".to_vec()),
+                kernel_path: Some(b"/v/A/out".to_vec()),
                 stamp,
                 nlink: 1,
             }),
         };
         let other = Stamp { size: 9, ..stamp };
-        let is = |way: &[u8], stamp| own.is(ONE, || Some(way.to_vec()), || Some(meta(stamp)));
-        // It grew meanwhile; it is seen by another way; it is something else.
+        let is = |kernel_path: &[u8], stamp| {
+            own.is(ONE, || Some(kernel_path.to_vec()), || Some(meta(stamp)))
+        };
+        // It grew meanwhile; it is seen under another path; it is something else.
         assert!(is(b"/v/A/out", other));
         assert!(is(b"/w/out", stamp));
         assert!(!is(b"/v/B/x", other));
@@ -240,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_are_joined_as_the_kernel_writes_them() {
+    fn paths_are_joined_as_the_kernel_writes_them() {
         assert_eq!(join(b"/", &[b"", b"x"]), b"/x");
         assert_eq!(join(b"/v", &[b"a/b", b"c"]), b"/v/a/b/c");
         assert_eq!(join(b"/v", &[b""]), b"/v");
