@@ -54,6 +54,7 @@ mod aliases;
 mod cache;
 pub mod dirs;
 pub mod groups;
+mod jagged;
 mod job;
 pub mod manifests;
 pub mod report;

@@ -9,15 +9,11 @@ use super::classes::Classes;
 use super::sums::Sums;
 use super::tree::DirTree;
 use super::{DirNames, DirsOptions};
+use crate::jagged::Jagged;
 use crate::scan::{Scan, Span};
 
-/// Directories with equal contents, by the number of the content.
-pub(crate) struct Groups {
-    /// Start of each class's members in `members`; one more at the end. Fewer than two are no
-    /// group.
-    starts: Vec<u32>,
-    members: Vec<DirId>,
-}
+/// Directories with equal contents, by the number of the content. Fewer than two are no group.
+pub(crate) struct Groups(Jagged<DirId>);
 
 impl Groups {
     pub(crate) fn new(
@@ -35,28 +31,15 @@ impl Groups {
             let above = tree.above(dir).and_then(|above| classes.of(above));
             (above != Some(class)).then_some(class as usize)
         };
-        let mut starts = vec![0_u32; classes.len() + 1];
-        for at in tree.dirs().filter_map(class) {
-            starts[at + 1] += 1;
-        }
-        for at in 1..starts.len() {
-            starts[at] += starts[at - 1];
-        }
-        let mut next = starts.clone();
-        let mut members = vec![DirId(0); starts[classes.len()] as usize];
-        for dir in tree.dirs() {
-            if let Some(class) = class(dir) {
-                members[next[class] as usize] = dir;
-                next[class] += 1;
-            }
-        }
-        Groups { starts, members }
+        let member = |dir: DirId| Some((class(dir)?, dir));
+        Groups(Jagged::sorted(classes.len(), || {
+            tree.dirs().filter_map(&member)
+        }))
     }
 
     /// The members of a class that is a group; else none.
     pub(crate) fn members(&self, class: u32) -> &[DirId] {
-        let at = class as usize;
-        let members = &self.members[self.starts[at] as usize..self.starts[at + 1] as usize];
+        let members = self.0.list(class as usize);
         if members.len() < 2 { &[] } else { members }
     }
 

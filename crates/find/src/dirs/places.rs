@@ -4,6 +4,7 @@ use bc_walk::DirId;
 
 use super::contents::Contents;
 use super::tree::{DirItem, DirTree, NONE};
+use crate::jagged::Jagged;
 
 /// Directories by rank, so that those below one of them are a range of ranks; and for each content
 /// the directories that have it, by rank.
@@ -15,10 +16,8 @@ pub(crate) struct Places {
     sizes: Vec<u32>,
     /// Numbers of links come after those of files.
     files: u32,
-    /// Start of each content's places in `places`; one more at the end.
-    starts: Vec<u32>,
-    /// Ranks; one for each entry.
-    places: Vec<u32>,
+    /// For each content the ranks of the directories that have it, in order; one for each entry.
+    places: Jagged<u32>,
 }
 
 impl Places {
@@ -28,11 +27,11 @@ impl Places {
             by_rank: tree.order().to_vec(),
             sizes: vec![1; tree.listing.dirs()],
             files: contents.files,
-            starts: vec![0; contents.files as usize + contents.targets.len() + 1],
-            places: Vec::new(),
+            places: Jagged::default(),
         };
         places.rank(tree);
-        places.fill(tree);
+        let count = contents.files as usize + contents.targets.len();
+        places.places = Jagged::sorted(count, || places.all(tree));
         places
     }
 
@@ -45,25 +44,13 @@ impl Places {
         }
     }
 
-    fn fill(&mut self, tree: &DirTree<'_>) {
-        for &dir in &self.by_rank {
-            for content in self.contents(tree, dir) {
-                self.starts[content as usize + 1] += 1;
-            }
-        }
-        for at in 1..self.starts.len() {
-            self.starts[at] += self.starts[at - 1];
-        }
-        let mut next = self.starts.clone();
-        let mut places = vec![0; self.starts.last().map_or(0, |all| *all as usize)];
-        for (rank, &dir) in self.by_rank.iter().enumerate() {
-            for content in self.contents(tree, dir) {
-                let at = &mut next[content as usize];
-                places[*at as usize] = rank as u32;
-                *at += 1;
-            }
-        }
-        self.places = places;
+    /// All contents, each with the rank of the directory that it is in.
+    fn all(&self, tree: &DirTree<'_>) -> impl Iterator<Item = (usize, u32)> {
+        let ranked = (0..).zip(&self.by_rank);
+        ranked.flat_map(|(rank, dir)| {
+            let contents = self.contents(tree, *dir);
+            contents.map(move |content| (content as usize, rank))
+        })
     }
 
     /// The contents of the files and links that are directly in a directory, once for each, as far
@@ -92,7 +79,7 @@ impl Places {
 
     /// Returns the number of distinct contents.
     pub(crate) fn len(&self) -> usize {
-        self.starts.len() - 1
+        self.places.len()
     }
 
     /// The ranks of a directory and of those below it.
@@ -126,7 +113,6 @@ impl Places {
     }
 
     fn ranks_of(&self, content: u32) -> &[u32] {
-        let at = content as usize;
-        &self.places[self.starts[at] as usize..self.starts[at + 1] as usize]
+        self.places.list(content as usize)
     }
 }

@@ -8,6 +8,7 @@ use bc_fs::meta;
 use bc_walk::{DirId, EntryId, FileKind, Identity, Listing};
 
 use super::Obstacle;
+use crate::jagged::Jagged;
 
 /// Kind and content of a directory's entry.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -34,10 +35,8 @@ const CLOSED: u32 = u32::MAX - 1;
 /// All directories that were read.
 pub(crate) struct DirTree<'a> {
     pub(crate) listing: &'a Listing,
-    /// Start of each directory's entries in `entries`; one more at the end.
-    starts: Vec<u32>,
-    /// Entries, those of one directory together, in order of their names.
-    entries: Vec<EntryId>,
+    /// Entries of each directory, in order of their names.
+    entries: Jagged<EntryId>,
     /// By entry: the number of its directory, content or target, depending on its kind.
     values: Vec<u32>,
     /// Directories as entries of others.
@@ -61,8 +60,7 @@ impl<'a> DirTree<'a> {
     pub(crate) fn new(listing: &'a Listing) -> DirTree<'a> {
         let mut tree = DirTree {
             listing,
-            starts: Vec::new(),
-            entries: Vec::new(),
+            entries: Jagged::default(),
             values: vec![NONE; listing.len()],
             met: Vec::new(),
             links: Vec::new(),
@@ -90,7 +88,6 @@ impl<'a> DirTree<'a> {
     /// Puts the entries of each directory together, and collects those that are no files.
     fn collect(&mut self) {
         let listing = self.listing;
-        let mut starts = vec![0_u32; listing.dirs() + 1];
         for entry in listing.ids() {
             let dir = listing.dir(entry);
             match listing.kind(entry) {
@@ -103,26 +100,17 @@ impl<'a> DirTree<'a> {
                 FileKind::Symlink => self.links.push(entry),
                 FileKind::Dir if listing.name(entry) == c"." => {
                     self.named_by[dir.0 as usize] = entry.0;
-                    continue;
                 }
                 FileKind::Dir => self.met.push(entry),
                 _ => self.obstruct(dir, Obstacle::Special),
             }
-            starts[dir.0 as usize + 1] += 1;
         }
-        for at in 1..starts.len() {
-            starts[at] += starts[at - 1];
-        }
-        let mut next = starts.clone();
-        self.entries = vec![EntryId(NONE); starts[listing.dirs()] as usize];
-        for entry in listing.ids() {
+        let named_by = &self.named_by;
+        let entry = |entry: EntryId| {
             let dir = listing.dir(entry).0 as usize;
-            if self.named_by[dir] != entry.0 {
-                self.entries[next[dir] as usize] = entry;
-                next[dir] += 1;
-            }
-        }
-        self.starts = starts;
+            (named_by[dir] != entry.0).then_some((dir, entry))
+        };
+        self.entries = Jagged::sorted(listing.dirs(), || listing.ids().filter_map(entry));
     }
 
     /// Finds the entry that names each directory.
@@ -228,8 +216,7 @@ impl<'a> DirTree<'a> {
 
     /// Returns the entries of a directory, in order of names.
     pub(crate) fn entries(&self, dir: DirId) -> &[EntryId] {
-        let at = dir.0 as usize;
-        &self.entries[self.starts[at] as usize..self.starts[at + 1] as usize]
+        self.entries.list(dir.0 as usize)
     }
 
     /// Returns the kind and content of an entry.

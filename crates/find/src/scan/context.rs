@@ -8,8 +8,8 @@ use bc_read::{Growth, Opened, Plan};
 use bc_walk::{Error, ErrorKind, Listing};
 
 use super::candidates::Candidates;
+use super::entry_set::EntrySet;
 use super::extents::Extents;
-use super::order::Set;
 use super::table::{Both, Prefixes, Table};
 use super::{ScanOptions, ScanProgress};
 use crate::subtrees::Marks;
@@ -90,15 +90,14 @@ impl<'a> Context<'a> {
     }
 
     /// The entries that open these candidates.
-    pub(crate) fn set_of(&self, candidates: impl Iterator<Item = u32>) -> Set {
-        let mut set = Set::new(self.listing.len());
-        candidates.for_each(|candidate| set.insert(self.candidates.entry(candidate)));
-        set
+    pub(crate) fn set_of(&self, candidates: impl Iterator<Item = u32>) -> EntrySet {
+        let entries = candidates.map(|candidate| self.candidates.entry(candidate));
+        EntrySet::of(entries, self.listing.len())
     }
 
     /// Plans to read these entries in path order, or in that of a disk that has to seek for them:
     /// neighbours there or in the kernel's caches, which an order by size is not.
-    pub(crate) fn plan(&self, entries: Set) -> Plan {
+    pub(crate) fn plan(&self, entries: EntrySet) -> Plan {
         let mut entries = entries.into_sorted();
         bc_read::order::for_disk(self.listing, &mut entries);
         Plan::new(entries, self.options.workers)

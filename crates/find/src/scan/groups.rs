@@ -11,31 +11,11 @@ use super::candidates::Candidates;
 use super::context::Context;
 use super::table::Row;
 use super::{HardLinks, ScanStats, Span};
+use crate::jagged::Jagged;
 use crate::subtrees::Marks;
 
-/// Groups of candidates, in two arrays.
-#[derive(Debug, Default)]
-pub(crate) struct Found {
-    pub(crate) members: Vec<u32>,
-    /// End of each group in `members`.
-    pub(crate) ends: Vec<u32>,
-}
-
-impl Found {
-    pub(crate) fn groups(&self) -> impl Iterator<Item = &[u32]> + '_ {
-        let mut start = 0;
-        self.ends.iter().map(move |end| {
-            let group = &self.members[start as usize..*end as usize];
-            start = *end;
-            group
-        })
-    }
-
-    pub(crate) fn push(&mut self, group: &[u32]) {
-        self.members.extend_from_slice(group);
-        self.ends.push(self.members.len() as u32);
-    }
-}
+/// Groups of candidates.
+pub(crate) type CandidateGroups = Jagged<u32>;
 
 /// Returns true if these equal files make a group that is to be reported.
 pub(crate) fn worth(context: &Context<'_>, group: &[u32]) -> bool {
@@ -62,7 +42,7 @@ pub(crate) fn worth(context: &Context<'_>, group: &[u32]) -> bool {
 pub(crate) const GROUPS: usize = 1024;
 
 /// Returns the groups of files that are equal by the first reads, in any order of groups.
-pub(crate) fn equal_so_far(context: &Context<'_>) -> Result<Found, WorkerPanic> {
+pub(crate) fn equal_so_far(context: &Context<'_>) -> Result<CandidateGroups, WorkerPanic> {
     let count = context.candidates.group_count();
     let workers = context.options.workers.min(count / GROUPS).max(1);
     let cursor = Cursor::new(count, workers);
@@ -76,17 +56,17 @@ pub(crate) fn equal_so_far(context: &Context<'_>) -> Result<Found, WorkerPanic> 
     Ok(parts
         .into_iter()
         .reduce(|mut all, part| {
-            part.groups().for_each(|group| all.push(group));
+            part.lists().for_each(|group| all.push(group));
             all
         })
         .unwrap_or_default())
 }
 
 /// Files that are equal by their whole digests. No digest, no group.
-pub(crate) fn equal(context: &Context<'_>, so_far: &Found) -> Found {
+pub(crate) fn equal(context: &Context<'_>, so_far: &CandidateGroups) -> CandidateGroups {
     let table = &context.table;
     let mut splitter = Splitter::new(context);
-    for group in so_far.groups() {
+    for group in so_far.lists() {
         let whole = |one: &u32| table.has_whole(*one) && !table.failed(*one);
         let members = group.iter().copied().filter(whole);
         splitter.split(members, |one| table.whole(one));
@@ -97,7 +77,7 @@ pub(crate) fn equal(context: &Context<'_>, so_far: &Found) -> Found {
 /// Tells files of one size apart.
 struct Splitter<'a> {
     context: &'a Context<'a>,
-    found: Found,
+    found: CandidateGroups,
     /// Kept from one group to the next for their memory.
     rows: Vec<(u32, Row)>,
     heads: Vec<(u64, u32)>,
@@ -108,7 +88,7 @@ impl<'a> Splitter<'a> {
     fn new(context: &'a Context<'a>) -> Splitter<'a> {
         Splitter {
             context,
-            found: Found::default(),
+            found: CandidateGroups::default(),
             rows: Vec::new(),
             heads: Vec::new(),
             alike: Vec::new(),
@@ -296,7 +276,7 @@ impl<'a> Group<'a> {
 /// candidates, which the context borrows until then.
 pub(crate) fn finish(
     context: &Context<'_>,
-    found: &Found,
+    found: &CandidateGroups,
     failures: Vec<(EntryId, Error)>,
     stats: ScanStats,
 ) -> impl FnOnce(Candidates, Marks) -> Scan + use<> {
@@ -307,9 +287,9 @@ pub(crate) fn finish(
         !references.is_empty() && names.any(|name| references.contains(listing, *name))
     };
     // Sort keys, with the start of each group's members in `found` and their number.
-    let mut order: Vec<(u64, EntryId, u32, u32)> = Vec::with_capacity(found.ends.len());
-    let mut all: Vec<Member> = Vec::with_capacity(found.members.len());
-    for group in found.groups() {
+    let mut order: Vec<(u64, EntryId, u32, u32)> = Vec::with_capacity(found.len());
+    let mut all: Vec<Member> = Vec::with_capacity(found.items().len());
+    for group in found.lists() {
         let start = all.len();
         let stays: Vec<bool> = group.iter().map(|one| stays(context, *one)).collect();
         let wasted = wasted(context, group, &stays);

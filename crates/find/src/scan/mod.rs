@@ -3,9 +3,9 @@
 
 mod candidates;
 mod context;
+mod entry_set;
 mod extents;
 mod groups;
-mod order;
 mod pass;
 mod prefix_stages;
 mod recall;
@@ -29,6 +29,8 @@ use bc_walk::job::Error;
 use bc_walk::{Listing, Metadata};
 use candidates::Candidates;
 use context::Context;
+use entry_set::EntrySet;
+use groups::CandidateGroups;
 use pass::{How, Part, PassResult};
 use recall::Recalled;
 use sample::Sample;
@@ -367,7 +369,7 @@ fn read_unknown(
     how: How,
 ) -> Result<PassResult, WorkerPanic> {
     let table = &context.table;
-    let mut unknown = order::Set::new(context.listing.len());
+    let mut unknown = EntrySet::new(context.listing.len());
     // To look up a size is a wait for memory: once for a group.
     let mut add = |one: u32, members: &mut dyn Iterator<Item = u32>| {
         let part = Part::up_to(how.limit, context.size(one));
@@ -393,12 +395,12 @@ fn read_unknown(
 }
 
 /// Reads to the end the files that the fast hashes left equal.
-fn full_reads(context: &Context<'_>, equal: &groups::Found) -> Result<PassResult, WorkerPanic> {
+fn full_reads(context: &Context<'_>, equal: &CandidateGroups) -> Result<PassResult, WorkerPanic> {
     let table = &context.table;
     let streaming = prefix_stages::is_streaming(context.options.algorithm);
     let mut at_once = Vec::new();
     let mut in_stages = Vec::new();
-    for group in equal.groups() {
+    for group in equal.lists() {
         let unknown = || group.iter().copied().filter(|one| !table.has_whole(*one));
         if unknown().next().is_none() {
             continue;

@@ -10,8 +10,8 @@ use bc_read::{Consumer, Feed, Growth, Opened, ReadStats, VerifyWhen, Waiting, Wa
 use bc_walk::{EntryId, Error};
 
 use super::context::Context;
+use super::entry_set::EntrySet;
 use super::extents::{Follow, Follower};
-use super::order;
 use super::space::{self, Asker};
 use super::table::word;
 
@@ -106,7 +106,7 @@ impl Context<'_> {
     /// Reads the candidates that these entries open, as [`read`](Self::read) does.
     pub(crate) fn read_entries(
         &self,
-        entries: order::Set,
+        entries: EntrySet,
         how: How,
     ) -> Result<PassResult, WorkerPanic> {
         let mut done = self.read_some(entries, how, Follow::Yes)?;
@@ -132,7 +132,7 @@ impl Context<'_> {
 
     fn read_some(
         &self,
-        entries: order::Set,
+        entries: EntrySet,
         how: How,
         follow: Follow,
     ) -> Result<PassResult, WorkerPanic> {

@@ -13,9 +13,10 @@ use bc_read::{Opener, unchanged};
 use bc_walk::{EntryId, FileStat, Stamp};
 
 use super::context::Context;
+use super::entry_set::EntrySet;
 use super::extents::{Follow, Follower};
-use super::groups::Found;
-use super::{lock, order};
+use super::groups::CandidateGroups;
+use super::lock;
 
 /// Age below which a file may not be on the disk yet, and to have it written would take more time
 /// than to read it: the kernel does so within 30 seconds (`vm.dirty_expire_centisecs`), and looks
@@ -99,9 +100,9 @@ fn now_ns() -> i64 {
 }
 
 /// Determines the space of the groups' members, where it is unknown.
-pub(crate) fn settle(context: &Context<'_>, found: &Found) -> Result<(), WorkerPanic> {
+pub(crate) fn settle(context: &Context<'_>, found: &CandidateGroups) -> Result<(), WorkerPanic> {
     let unknown = |one: &u32| !context.table.has_own_blocks(*one);
-    let unknown: Vec<u32> = found.members.iter().copied().filter(unknown).collect();
+    let unknown: Vec<u32> = found.items().iter().copied().filter(unknown).collect();
     survey(context, &unknown, Follow::No)?;
     Ok(())
 }
@@ -203,5 +204,5 @@ fn on_sharing_mounts(context: &Context<'_>, candidates: &[u32]) -> Vec<EntryId> 
         let traits = mounts.of(id.dev, dir);
         context.extents.may_share(id.dev, &traits)
     };
-    order::by_path(entries.filter(may_share), context.listing.len())
+    EntrySet::of(entries.filter(may_share), context.listing.len()).into_sorted()
 }

@@ -9,6 +9,7 @@ use bc_digest::Digest;
 use bc_walk::EntryId;
 
 use super::candidates::Candidates;
+use super::entry_set::{EntryRanks, EntrySet};
 use super::lock;
 
 /// Bits of [`Known`]: results that exist for a candidate.
@@ -59,9 +60,8 @@ impl Row {
 #[derive(Debug)]
 pub(crate) struct Table<'a> {
     candidates: &'a Candidates,
-    /// Entries that open a candidate: a bit for each, and their number before each word.
-    opens: Vec<u64>,
-    before: Vec<u32>,
+    /// Entries that open a candidate.
+    opens: EntryRanks,
     /// The candidate of each row.
     by_row: Vec<u32>,
     known: Vec<AtomicU8>,
@@ -101,25 +101,11 @@ impl<'a> Table<'a> {
         both: Both,
     ) -> Table<'a> {
         let len = candidates.len();
-        let mut opens = vec![0_u64; entries.div_ceil(64)];
-        for candidate in 0..len as u32 {
-            let EntryId(entry) = candidates.entry(candidate);
-            opens[entry as usize / 64] |= 1 << (entry % 64);
-        }
-        let mut count = 0;
-        let before = opens
-            .iter()
-            .map(|word| {
-                let before = count;
-                count += word.count_ones();
-                before
-            })
-            .collect();
+        let opens = (0..len as u32).map(|candidate| candidates.entry(candidate));
         let width = digest_len.div_ceil(8);
         let mut table = Table {
             candidates,
-            opens,
-            before,
+            opens: EntrySet::of(opens, entries).into_ranks(),
             by_row: vec![0; len],
             known: shared(vec![0; len]),
             whole: shared(vec![0; len * width]),
@@ -139,10 +125,8 @@ impl<'a> Table<'a> {
     }
 
     /// The row of the candidate that `entry` opens; of one that opens none, a wrong one.
-    pub(crate) fn opened_by(&self, EntryId(entry): EntryId) -> Row {
-        let word = entry as usize / 64;
-        let below = self.opens[word] & ((1 << (entry % 64)) - 1);
-        Row(self.before[word] + below.count_ones())
+    pub(crate) fn opened_by(&self, entry: EntryId) -> Row {
+        Row(self.opens.of(entry))
     }
 
     pub(crate) fn row(&self, candidate: u32) -> Row {

@@ -11,13 +11,16 @@ use bc_read::Opener;
 use bc_walk::{Error, ErrorKind};
 
 use super::context::Context;
-use super::groups::{Found, worth};
+use super::groups::{CandidateGroups, worth};
 use super::pass::PassResult;
 
 /// Compares the members of each group and splits it by their bytes. Files that cannot be read leave
 /// it.
-pub(crate) fn compare(context: &Context<'_>, found: &mut Found) -> Result<PassResult, WorkerPanic> {
-    let groups: Vec<&[u32]> = found.groups().collect();
+pub(crate) fn compare(
+    context: &Context<'_>,
+    found: &mut CandidateGroups,
+) -> Result<PassResult, WorkerPanic> {
+    let groups: Vec<&[u32]> = found.lists().collect();
     let most = context.options.workers.clamp(1, groups.len().max(1));
     let members = || groups.iter().flat_map(|group| group.iter());
     let bytes = members().map(|one| context.size(*one)).sum();
@@ -52,7 +55,7 @@ pub(crate) fn compare(context: &Context<'_>, found: &mut Found) -> Result<PassRe
         done.merge(counts);
     }
     parts.sort_unstable_by_key(|(index, _)| *index);
-    let mut verified = Found::default();
+    let mut verified = CandidateGroups::default();
     for group in parts.iter().flat_map(|(_, groups)| groups) {
         if worth(context, group) {
             verified.push(group);

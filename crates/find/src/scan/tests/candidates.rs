@@ -145,10 +145,10 @@ fn digests_that_begin_alike_are_told_apart() {
         context.table.set_whole(context.table.row(one), &digest);
     }
     let so_far = groups::equal_so_far(&context).unwrap();
-    assert!(so_far.groups().eq([[1, 3], [0, 2]]));
+    assert!(so_far.lists().eq([[1, 3], [0, 2]]));
     assert!(
         groups::equal(&context, &so_far)
-            .groups()
+            .lists()
             .eq([[1, 3], [0, 2]])
     );
 }

@@ -138,10 +138,10 @@ fn what_was_read_without_proof_is_in_no_group() {
         in_context(&listing, options, |context| {
             first_reads(context, bc_read::VerifyWhen::Later).unwrap();
             let so_far = groups::equal_so_far(context).unwrap();
-            assert_eq!(so_far.members, [0, 1, 2]);
-            assert!(groups::equal(context, &so_far).members.is_empty());
+            assert_eq!(so_far.items(), [0, 1, 2]);
+            assert!(groups::equal(context, &so_far).items().is_empty());
             assert_eq!(full_reads(context, &so_far).unwrap().read.files, 3);
-            assert_eq!(groups::equal(context, &so_far).members, [0, 1, 2]);
+            assert_eq!(groups::equal(context, &so_far).items(), [0, 1, 2]);
         });
     });
 }
@@ -158,7 +158,7 @@ fn what_one_read_finishes_is_proven_in_it() {
             let (done, repeated) = first_reads(context, bc_read::VerifyWhen::Later).unwrap();
             assert_eq!((done.read.files, done.whole, repeated), (3, 3, 0));
             let so_far = groups::equal_so_far(context).unwrap();
-            assert_eq!(groups::equal(context, &so_far).members, [0, 1, 2]);
+            assert_eq!(groups::equal(context, &so_far).items(), [0, 1, 2]);
             assert_eq!(full_reads(context, &so_far).unwrap().read.files, 0);
         });
     });
@@ -203,7 +203,7 @@ fn a_directory_swapped_for_the_first_read_and_back_gives_no_duplicates() {
                 swap();
                 let so_far = groups::equal_so_far(context).unwrap();
                 full_reads(context, &so_far).unwrap();
-                let members = groups::equal(context, &so_far).members;
+                let members = groups::equal(context, &so_far).items().to_vec();
                 assert!(members.is_empty(), "{count} of {len} bytes: {members:?}");
                 // Those that were proven were refused there and then.
                 assert!(len > 4096 || !first.failures.is_empty());
@@ -233,10 +233,10 @@ fn bytes_decide_where_digests_are_wrong() {
         ..ScanOptions::default()
     };
     in_context(&listing, &options, |context| {
-        let mut claimed = groups::Found::default();
+        let mut claimed = CandidateGroups::default();
         claimed.push(&[0, 1, 2, 3]);
         verify::compare(context, &mut claimed).unwrap();
-        let groups: Vec<Vec<u32>> = claimed.groups().map(<[u32]>::to_vec).collect();
+        let groups: Vec<Vec<u32>> = claimed.lists().map(<[u32]>::to_vec).collect();
         assert_eq!(groups, [[0, 2], [1, 3]]);
     });
 }
