@@ -276,6 +276,10 @@ pub fn check_destination(session: &Session, action: &Action, references: &Subtre
         (Err(error), _) | (_, Err(error)) => Err(session.fatal(&error)),
         (Ok(true), _) => refused("lies below a --reference, where nothing is changed"),
         (_, Ok(true)) => refused("a --reference lies below it, where no file is ever the kept one"),
-        _ => Ok(()),
+        _ => match bc_prune::lacks_parent(dir) {
+            Ok(true) => refused("the directory that it would be made in does not exist"),
+            Ok(false) => Ok(()),
+            Err(error) => Err(session.fatal(&error)),
+        },
     }
 }

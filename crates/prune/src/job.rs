@@ -14,7 +14,7 @@ use bc_walk::job::{Error, ErrorKind, Means, missing, path_of, require, unless_ca
 use crate::journal::Journal;
 use crate::options::{PruneOptions, RunMode};
 use crate::plan::Keep;
-use crate::references::{lies_above, lies_below};
+use crate::references::{lacks_parent, lies_above, lies_below};
 use crate::run::prune;
 use crate::skip::Skip;
 use crate::step::{Action, PruneEvent, Step, StepOutcome};
@@ -52,9 +52,9 @@ impl PruneOptions {
     ///
     /// # Errors
     /// If there is neither a journal nor a dry run, or a path is not there; if a reference or the
-    /// journal cannot be opened; if files would be moved into a reference, or another user's
-    /// symbolic link is on the way to a path; if it was cancelled, which leaves what is done as it
-    /// is; if a worker panicked. Failures of single files are in the result.
+    /// journal cannot be opened; if files would be moved into a reference, or to a directory that is
+    /// not there and is in none that is; if another user's symbolic link is on the way to a path; if
+    /// it was cancelled, which leaves what is done as it is; if a worker panicked. Failures of single files are in the result.
     pub fn run(&self, search: &Search, means: &Means<'_>) -> Result<Pruned, Error> {
         let progress = ScanProgress::default();
         means.run(
@@ -114,6 +114,9 @@ impl PruneOptions {
         }
         if lies_above(directory, references)? {
             return refused("a reference lies below it, where no file is ever the kept one");
+        }
+        if lacks_parent(directory)? {
+            return refused("the directory that it would be made in does not exist");
         }
         Ok(())
     }

@@ -97,7 +97,7 @@ pub use journal::Journal;
 pub use options::{Force, OnMetadataDiff, PruneOptions, RunMode};
 pub use plan::{Inode, Keep, KeepError, KeepRules, Pattern, Roots};
 pub use planned::{Planned, at_stake};
-pub use references::{lies_above, lies_below};
+pub use references::{lacks_parent, lies_above, lies_below};
 pub use run::prune;
 pub use skip::{HALF_WAY, Lack, ORIGINAL, Skip, Unable};
 pub use step::{Action, PruneEvent, PruneSummary, Step, StepKind, StepOutcome, TreeStep};

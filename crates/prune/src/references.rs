@@ -415,6 +415,18 @@ pub fn lies_above(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
     Ok(false)
 }
 
+/// Returns true if the directory `dir` is not there, and neither is the one that it would be made
+/// in. A typing error would otherwise become a tree of new directories.
+///
+/// # Errors
+/// If the system refuses a look.
+pub fn lacks_parent(dir: &[u8]) -> Result<bool, Error> {
+    match deepest_existing(dir) {
+        Ok((_, missing)) => Ok(missing > 1),
+        Err(failed) => Err(Error::new(dir, failed.op, failed.errno)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use bc_fs::mount::entries_of;

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
 
 use bc_edit::metadata::{
-    CAPABILITIES, FileMetadata, GivenMode, GivenParts, GivenTimes, MetadataPart, NotGiven,
-    PresentAcl, SET_ID, Subject, is_given,
+    ACCESS_ACL, CAPABILITIES, DEFAULT_ACL, FileMetadata, GivenMode, GivenParts, GivenTimes,
+    MetadataPart, NotGiven, PresentAcl, SET_ID, Subject, is_given,
 };
-use bc_fs::meta::is_clipped;
-use bc_fs::xattr::XattrReader;
+use bc_fs::dirfd;
+use bc_fs::meta::{self, is_clipped};
+use bc_fs::xattr::{Attributed, NoFile, XattrReader};
 use bc_walk::{FileKind, FileStat};
 use rustix::fs::{self, Mode};
 use rustix::io::Errno;
@@ -36,7 +37,7 @@ pub(crate) fn read_metadata(
 /// Returns a difference that would be lost if one name were made another name of the other file.
 /// Times do not count.
 pub(crate) fn difference(one: &FileMetadata, other: &FileMetadata) -> Option<&'static str> {
-    let acl = MetadataPart::Attribute(bc_edit::metadata::ACCESS_ACL);
+    let acl = MetadataPart::Attribute(ACCESS_ACL);
     let mut parts = one
         .differing(other)
         .filter(|part| *part != MetadataPart::Times);
@@ -173,6 +174,65 @@ pub(crate) fn give_link_metadata(metadata: &FileMetadata, link: &OwnedFd) -> Res
     };
     let not_given = metadata.give(&Subject::link(link.as_fd()), &parts);
     not_given.last().map_or(Ok(()), |lost| Err(lost.errno))
+}
+
+/// Reads the metadata of the directory at a path; `None` where that cannot be seen.
+pub(crate) fn read_dir_metadata(path: &[u8]) -> Option<FileMetadata> {
+    let dir = dirfd::open_root(path).ok()?;
+    let stat = meta::stat(&dir).ok()?;
+    let path = dirfd::own_path(&dir);
+    let place: Attributed<'_, NoFile> = Attributed::Through(path.as_bytes());
+    let xattrs = XattrReader::new(&[]).all(place).ok()?;
+    FileMetadata::with_xattrs(&dir, &stat, 0, xattrs).ok()
+}
+
+/// Gives a directory that was made for its owner alone, and is held as a place, the owner, the
+/// attributes and the permissions of another one, and takes from it the lists that it inherited; its
+/// owner may always use it. Where it cannot have the group, nobody else gets what that may do:
+/// everybody but the owner may do what everybody might before. Without `metadata` it stays its
+/// owner's alone.
+///
+/// # Errors
+/// If its owner cannot be seen.
+pub(crate) fn give_dir_metadata(metadata: Option<FileMetadata>, dir: &OwnedFd) -> Result<(), Skip> {
+    let subject = Subject::place(dir.as_fd());
+    let own = GivenParts {
+        owner: true,
+        mode: GivenMode::Kept,
+        xattrs: false,
+        times: GivenTimes::Kept,
+        acl: PresentAcl::Kept,
+    };
+    if let Some(metadata) = &metadata {
+        // As far as this user may.
+        let _ = metadata.give(&subject, &own);
+    }
+    let now = meta::stat(dir)?;
+    let mut wanted = match metadata {
+        Some(metadata) => metadata,
+        None => FileMetadata::with_xattrs(dir, &now, 0, Vec::new())?,
+    };
+    if now.gid != wanted.gid {
+        let bits = wanted.xattr(ACCESS_ACL).map_or(wanted.mode, |list| {
+            bc_edit::metadata::mode_without_acl(wanted.mode, list)
+        });
+        let all = bits & bits >> 3 & 0o007;
+        wanted.mode = bits & 0o700 | all << 3 | all;
+        wanted
+            .xattrs
+            .retain(|(name, _)| name != ACCESS_ACL && name != DEFAULT_ACL);
+    }
+    wanted.mode = wanted.mode & 0o777 | 0o700;
+    let rest = GivenParts {
+        owner: false,
+        mode: GivenMode::Recorded,
+        xattrs: true,
+        acl: PresentAcl::Inherited,
+        ..own
+    };
+    // What is refused leaves less access, never more.
+    let _ = wanted.give(&subject, &rest);
+    Ok(())
 }
 
 /// Gives a file both times alone.

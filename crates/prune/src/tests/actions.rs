@@ -60,6 +60,17 @@ fn move_keeps_the_tree_below_the_destination() {
     let tree = sample();
     let to = tree.scratch("moved/here");
     let action = Action::Move(to.as_os_str().as_bytes().to_vec());
+    // A typing error is no tree of new directories.
+    for mode in [RunMode::DryRun, RunMode::Execute] {
+        let options = PruneOptions {
+            mode,
+            ..options(action.clone())
+        };
+        let (summary, lines) = run(&tree, &options);
+        assert_eq!((summary.changed, summary.errors), (0, 3), "{lines:?}");
+        assert!(!tree.scratch("moved").exists());
+    }
+    fs::create_dir(tree.scratch("moved")).unwrap();
     let (summary, lines) = run(&tree, &options(action));
     assert!(summary.is_clean(), "{lines:?}");
     assert_eq!((summary.changed, summary.freed), (3, 0));

@@ -121,6 +121,7 @@ fn what_a_copy_cannot_have_is_told_or_refused() {
                 bc_testkit::left_out("no user attributes in /dev/shm");
                 continue;
             }
+            fs::create_dir_all(moved(to.path(), &tree, "b")).unwrap();
             let mut options = options(action(to.path()));
             if ignore {
                 options.on_metadata_diff = OnMetadataDiff::Ignore;
@@ -336,6 +337,65 @@ fn killed_while_undoing_a_second_undo_finishes() {
             take_back(&tree, &to, &format!("{name}, undo killed at {point}"));
         }
         assert!(sweep.reached() >= 3, "{name}: {}", sweep.reached());
+    }
+}
+
+/// Each name is moved below new directories: these are as private as those that it was in,
+/// whatever list the destination gives to what is made in it.
+#[test]
+fn new_directories_permit_what_their_sources_did() {
+    let tree = sample();
+    let to = tree.scratch("moved");
+    fs::create_dir(&to).unwrap();
+    if let Err(reason) = bc_testkit::give_default_acl(&to) {
+        return bc_testkit::left_out(&reason);
+    }
+    tree.mode("b", 0o750).mode("c", 0o770);
+    bc_testkit::give_acl(&tree.join("c")).unwrap();
+    let list = |path: &Path| {
+        let mut value = vec![0; 256];
+        let size = rustix::fs::getxattr(path, "system.posix_acl_access", &mut value[..]);
+        size.ok().map(|size| value[..size].to_vec())
+    };
+    let wanted = list(&tree.join("c"));
+    let bits = tree.join("c").metadata().unwrap().mode();
+    let (summary, lines) = run(&tree, &options(action(&to)));
+    assert_eq!((summary.changed, summary.errors), (3, 0), "{lines:?}");
+    let of = |name: &str| moved(&to, &tree, name);
+    assert!(!bc_testkit::has_acl(&of("b")), "{lines:?}");
+    assert_eq!(of("b").metadata().unwrap().mode() & 0o7777, 0o750);
+    assert_eq!(list(&of("c")), wanted);
+    assert_eq!(of("c").metadata().unwrap().mode(), bits);
+}
+
+/// A directory that cannot be given its group lets nobody do what only that group might.
+#[test]
+fn what_a_group_may_do_no_other_one_gets() {
+    if !bc_testkit::is_root() {
+        return bc_testkit::left_out("not root: no file can be given another group");
+    }
+    for (mode, is_given, expected) in [
+        (0o770, true, 0o770),
+        (0o770, false, 0o700),
+        (0o775, false, 0o755),
+        (0o705, false, 0o700),
+    ] {
+        let tree = sample();
+        tree.mode("b", mode);
+        std::os::unix::fs::chown(tree.join("b"), None, Some(12)).unwrap();
+        let to = tree.scratch("moved");
+        if !is_given {
+            // Of each directory on the way, from the one below the root; then with its group alone.
+            let nth = tree.join("b").components().count() - 1;
+            let fault = faults::Fault::Errnos(Errno::PERM, 2);
+            faults::arm(Point::new("chown", nth), fault);
+        }
+        let (summary, lines) = run(&tree, &options(action(&to)));
+        faults::disarm();
+        assert_eq!((summary.changed, summary.errors), (3, 0), "{lines:?}");
+        let made = moved(&to, &tree, "b").metadata().unwrap();
+        assert_eq!(made.mode() & 0o7777, expected, "{mode:o}");
+        assert_eq!(made.gid() == 12, is_given);
     }
 }
 

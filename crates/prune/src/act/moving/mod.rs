@@ -120,7 +120,7 @@ impl Run<'_> {
             return Err(Skip::Changed);
         };
         let (mut at, missing) = deepest_existing(given)?;
-        if missing > 0 && is_lost(given) {
+        if missing > 1 || missing > 0 && is_lost(given) {
             return Err(Skip::lost());
         }
         if missing == 0 {

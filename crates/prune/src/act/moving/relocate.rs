@@ -1,23 +1,25 @@
 //! move: the target goes below a directory, under its own path, by renaming
 //! or, to another file system, as a proven and durable copy.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use bc_edit::content;
 use bc_edit::entry;
+use bc_edit::made;
 use bc_edit::metadata::FileMetadata;
 use bc_edit::names::prune::Mark;
 use bc_fs::Escaped;
+use bc_fs::ancestors::{deepest_existing, is_lost};
 use bc_fs::call::FailedCall;
 use bc_fs::dirfd::{self, Access};
+use bc_fs::known::file_clock;
 use bc_fs::meta;
 use bc_fs::mount::{Shows, basic_traits};
 use bc_fs::path::split;
 use bc_pool::Cancel;
 use bc_walk::Identity;
-use rustix::fs::{CWD, FileType};
 use rustix::io::Errno;
 
 use crate::act::moving::arrival::Arrival;
@@ -27,7 +29,7 @@ use crate::act::moving::existing_target::{Acceptable, CopyOrigin};
 use crate::act::temp::Temps;
 use crate::check::compare::compare;
 use crate::check::dir::Dir;
-use crate::check::meta::read_metadata;
+use crate::check::meta::{give_dir_metadata, read_dir_metadata, read_metadata};
 use crate::check::open_file::{OpenFile, identity_at};
 use crate::leftovers::claim::Blocked;
 use crate::options::OnMetadataDiff;
@@ -47,26 +49,15 @@ pub(crate) fn destination(dir: &[u8], path: &[u8]) -> Vec<u8> {
     to
 }
 
-/// Opens the directory of `to`, which lies below `dir`, creating missing directories. New
-/// directories get the permissions of the source's directories.
+/// Opens the directory of `to`, which lies below `dir`, creating missing directories: `dir` itself
+/// for its owner alone, and those in it with the owner and the permissions of the source's
+/// directories.
 pub(crate) fn open_parent(
     dir: &[u8],
     to: &[u8],
     source: &[u8],
 ) -> Result<(OwnedFd, CString), Skip> {
-    let mut at = match dirfd::open_root(dir) {
-        Err(FailedCall {
-            errno: Errno::NOENT,
-            ..
-        }) => {
-            create_all(dir)?;
-            match dirfd::open_root(dir) {
-                Err(failed) if failed.errno == Errno::NOENT => return Err(Skip::lost()),
-                opened => opened?,
-            }
-        }
-        opened => opened?,
-    };
+    let mut at = open_or_make(dir)?;
     let below = to.get(dir.len()..).unwrap_or_default();
     let (parents, name) = split(below);
     let mut prefix = Vec::with_capacity(source.len());
@@ -85,42 +76,62 @@ pub(crate) fn open_parent(
                 break;
             }
         }
-        let component = dirfd::name(part)?;
-        let mode = rustix::fs::statat(CWD, prefix.as_slice(), rustix::fs::AtFlags::empty())
-            .ok()
-            .filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
-            .map_or(0o700, |stat| stat.st_mode & 0o777 | 0o700);
-        match entry::make_dir(&at, &component, mode) {
-            Ok(())
-            | Err(FailedCall {
-                errno: Errno::EXIST,
-                ..
-            }) => {}
-            Err(failed) => return Err(failed.into()),
-        }
+        make_dir(&at, &dirfd::name(part)?, &prefix)?;
         at = dirfd::open_below(at, part)?;
     }
     Ok((at, dirfd::name(name)?))
 }
 
-fn create_all(dir: &[u8]) -> Result<(), Skip> {
-    let mut done: Vec<u8> = Vec::new();
-    for (index, part) in dir.split(|byte| *byte == b'/').enumerate() {
-        if index > 0 {
-            done.push(b'/');
+/// Opens the directory that files are moved to; makes it if only its own name is missing.
+fn open_or_make(dir: &[u8]) -> Result<OwnedFd, Skip> {
+    match dirfd::open_root(dir) {
+        Err(failed) if failed.errno == Errno::NOENT => {}
+        opened => return Ok(opened?),
+    }
+    let (above, missing) = deepest_existing(dir)?;
+    if missing > 1 || is_lost(dir) {
+        return Err(Skip::lost());
+    }
+    let Some(name) = last_name(dir).filter(|_| missing == 1) else {
+        return Ok(above);
+    };
+    match entry::make_dir(&above, &dirfd::name(name)?, 0o700) {
+        Err(failed) if failed.errno != Errno::EXIST => return Err(failed.into()),
+        Ok(()) | Err(_) => {}
+    }
+    Ok(dirfd::open_below(&above, name)?)
+}
+
+/// Returns the last name of a path that no `..` behind it takes back.
+fn last_name(path: &[u8]) -> Option<&[u8]> {
+    let mut taken_back = 0_usize;
+    let mut parts = path.rsplit(|byte| *byte == b'/');
+    parts.find(|part| match *part {
+        b"" | b"." => false,
+        b".." => {
+            taken_back += 1;
+            false
         }
-        done.extend_from_slice(part);
-        if part.is_empty() {
-            continue;
+        _ if taken_back > 0 => {
+            taken_back -= 1;
+            false
         }
-        match entry::make_dir(CWD, &dirfd::name(&done)?, 0o700) {
-            Ok(())
-            | Err(FailedCall {
-                errno: Errno::EXIST,
-                ..
-            }) => {}
-            Err(failed) => return Err(failed.into()),
-        }
+        _ => true,
+    })
+}
+
+/// Makes a directory with the metadata of the one at the path `source`. One that is there stays as
+/// it is.
+fn make_dir(at: &OwnedFd, name: &CStr, source: &[u8]) -> Result<(), Skip> {
+    let since = file_clock();
+    match entry::make_dir(at, name, 0o700) {
+        Err(failed) if failed.errno == Errno::EXIST => return Ok(()),
+        made => made?,
+    }
+    let held = made::hold_dir(at, name, since).map_err(|errno| FailedCall { op: "open", errno })?;
+    // Otherwise another process has taken the name.
+    if let Some(made) = held {
+        give_dir_metadata(read_dir_metadata(source), &made)?;
     }
     Ok(())
 }
@@ -495,7 +506,22 @@ pub(crate) fn withdraw(dir: &OwnedFd, name: &CString, ours: Identity) {
 
 #[cfg(test)]
 mod tests {
-    use super::destination;
+    use super::{destination, last_name};
+
+    #[test]
+    fn the_name_of_a_directory_is_its_last() {
+        for (path, expected) in [
+            ("a/b//.", Some("b")),
+            ("/a/", Some("a")),
+            ("a/new/..", Some("a")),
+            ("a/../b", Some("b")),
+            ("a/..", None),
+            ("./", None),
+        ] {
+            let name = last_name(path.as_bytes());
+            assert_eq!(name, expected.map(str::as_bytes), "{path}");
+        }
+    }
 
     #[test]
     fn destinations_keep_the_tree() {
