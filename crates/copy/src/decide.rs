@@ -15,20 +15,18 @@ use bc_walk::{Error, ErrorKind, FileKind, FileStat, Identity};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::beneath::DestDir;
 use crate::event::{Event, Why};
-use crate::existing::Existing;
-use crate::known::NamedRecord;
 use crate::meta;
-use crate::place::{Place, is_settled};
+use crate::place::{DestDir, Existing, Over, Place, is_settled};
 use crate::plan::{
     Compared, EntryClass, EntryFacts, Fact, NameTaken, NextStep, Occupant, SkippedEntry, next,
 };
-use crate::record::Placed;
 use crate::results::{EntryOutcome, Proof, State, meta_of};
-use crate::stage::{self, Over, refuse_foreign};
-use crate::stamp::{Ends, Lasting};
-use crate::tree::{RootItem, parts};
+use crate::resume::known::NamedRecord;
+use crate::resume::record::Placed;
+use crate::resume::stamp::{Ends, Lasting};
+use crate::sources::{RootItem, parts};
+use crate::stage::{self, refuse_foreign};
 use crate::worker::Worker;
 
 /// Treatment of a file, decided before it is read.

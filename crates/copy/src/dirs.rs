@@ -15,12 +15,11 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::event::Event;
 use crate::meta::{self, Attributed};
 use crate::plan::makes_dir;
-use crate::record::{self, RootRecord};
 use crate::results::{EntryOutcome, Proof, State, meta_of};
-use crate::small::incomplete;
-use crate::tree::{RootItem, parts};
-use crate::worker::{BATCH, FILES_EACH, Worker};
-use crate::workers::run_workers;
+use crate::resume::record::{self, RootRecord};
+use crate::sources::{RootItem, parts};
+use crate::stage::complete::incomplete;
+use crate::worker::{BATCH, FILES_EACH, Worker, run_workers};
 
 /// Gives directories the metadata of their sources. Directories that their owner can still enter
 /// afterwards are finished first, by all workers; the others last, the deepest first.
@@ -190,7 +189,7 @@ impl Worker<'_> {
     fn root_made(&self, root: usize, target: &[u8], made: bool) {
         let job = self.job;
         job.site.new_roots[root].store(made && job.plan.went_on.is_none(), Relaxed);
-        let opened = crate::beneath::DestDir::open(job.plan.top.fd.as_fd(), target);
+        let opened = crate::place::DestDir::open(job.plan.top.fd.as_fd(), target);
         if let Ok(dir) = opened {
             let mut piece = Vec::new();
             // A run that goes on finds what the first one made.

@@ -9,10 +9,10 @@ use crate::decide::Decision;
 use crate::event::Event;
 use crate::job::Job;
 use crate::links::HardLinks;
+use crate::place::Over;
 use crate::plan::makes_dir;
 use crate::results::{EntryOutcome, Proof, State};
-use crate::stage::Over;
-use crate::tree::RootItem;
+use crate::sources::RootItem;
 use crate::worker::Worker;
 
 /// Reports what would become of each entry.

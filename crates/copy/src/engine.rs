@@ -9,29 +9,27 @@ use bc_fs::Escaped;
 use bc_pool::{Cancel, Cursor};
 use bc_walk::{FileKind, Listing, OwnFile};
 
-use crate::begin;
-use crate::data::HUGE;
-use crate::destinations;
+use crate::data::single::medium;
+use crate::data::small::{SMALL, small};
+use crate::data::{HUGE, huge};
+use crate::destination::{self, Source, Top};
 use crate::dirs::finish_dirs;
 use crate::error::{Error, ErrorKind};
-use crate::event::{Copied, CopyProgress, Event, Observer};
-use crate::finish::{
-    finish, is_done, manifest_target, recorded, refuse_copied_manifest, refuse_foreign_manifest,
-    refuse_odd_manifest, remove_stages,
-};
-use crate::huge;
+use crate::event::{Copied, CopyProgress, Event, Observer, Relay};
+use crate::finish::{finish, remove_stages};
 use crate::job::{Begun, DestinationObserver, Job};
 use crate::links::HardLinks;
+use crate::manifest::{
+    is_done, manifest_target, recorded, refuse_copied_manifest, refuse_foreign_manifest,
+    refuse_odd_manifest,
+};
 use crate::options::{CopyOptions, Durability, ManifestPlace, ReadBack};
-use crate::relay::Relay;
-use crate::single::medium;
-use crate::small::{SMALL, small};
-use crate::sources::{look, refuse_within, unopened, walk};
-use crate::target::{Source, Top};
-use crate::tree::{RootItem, SourceContent, SourceTree, Walked};
-use crate::unnamed;
-use crate::worker::{BATCH, FILES_EACH, Worker};
-use crate::workers::run_workers;
+use crate::resume;
+use crate::sources::{
+    RootItem, SourceContent, SourceTree, Walked, look, refuse_within, unopened, walk,
+};
+use crate::stage::publish::may_be_unnamed;
+use crate::worker::{BATCH, FILES_EACH, Worker, run_workers};
 
 /// Copies to the destination of the options.
 ///
@@ -78,9 +76,9 @@ fn fan_out_to(
     check(options)?;
     let relay = Relay::new(observer);
     let observer: &Observer<'_> = &|event| relay.report(event);
-    let each = destinations::each(options, others)?;
+    let each = destination::each(options, others)?;
     let (sources, missing) = look(options, observer)?;
-    let observers = destinations::observers(&each, observer);
+    let observers = destination::observers(&each, observer);
     let begun = begin_each(&each, &sources, &observers)?;
     if begun.iter().all(Result::is_err) {
         return Ok(begun.into_iter().map(|begun| begun.map(nothing)).collect());
@@ -179,7 +177,7 @@ fn begin_each(
 ) -> Result<Vec<Result<Begun, Error>>, Error> {
     let mut all = Vec::with_capacity(each.len());
     for (options, observer) in each.iter().zip(observers) {
-        let begun = begin::begin(options, sources, observer).and_then(|begun| {
+        let begun = resume::begin(options, sources, observer).and_then(|begun| {
             refuse_odd_manifest(options, &begun.top, sources)?;
             refuse_foreign_manifest(options, &begun.top, sources)?;
             Ok(begun)
@@ -193,7 +191,7 @@ fn begin_each(
     }
     let found = each.iter().zip(&all);
     let found = found.filter_map(|(options, begun)| Some((options, &begun.as_ref().ok()?.top)));
-    destinations::refuse_nested(&found.collect::<Vec<_>>())?;
+    destination::refuse_nested(&found.collect::<Vec<_>>())?;
     Ok(all)
 }
 
@@ -212,10 +210,10 @@ fn start<'a>(
     let observer = reported.observer;
     let there = tops.iter().filter(|dev| **dev == begun.top.id.dev).count();
     warn_of_space(&begun.top, bytes.saturating_mul(there as u64), observer);
-    begin::start(&mut begun, options, observer);
+    resume::start(&mut begun, options, observer);
     let manifest = manifest_target(options, &begun.top, &tree);
     let job = Job::new(options, begun, tree, manifest, progress, reported, cancel);
-    job.site.unnamed.store(unnamed::is_possible(&job), Relaxed);
+    job.site.unnamed.store(may_be_unnamed(&job), Relaxed);
     job
 }
 

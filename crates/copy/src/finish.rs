@@ -1,36 +1,29 @@
 //! The end of a copy: its result, the manifest, and the journal of a complete copy.
 
-use std::ffi::OsStr;
 use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_edit::metadata::Subject;
 use bc_fs::Escaped;
-use bc_integrity::Setting;
 use bc_walk::{FileKind, FileStat};
 use rustix::fs::Mode;
 
-use crate::beneath::DestDir;
 use crate::error::Error;
 use crate::event::{Copied, Event};
-use crate::job::{Job, shown_below};
+use crate::job::Job;
 use crate::manifest::{self, ManifestPlan};
 use crate::meta;
-use crate::options::{CopyOptions, Durability, MANIFEST_NAME, ManifestPlace};
-use crate::recorded::TreeRecords;
-use crate::results::{Rows, State};
+use crate::options::{Durability, ManifestPlace};
+use crate::place::DestDir;
+use crate::results::{Rows, State, Unread};
+use crate::resume::stamp::Lasting;
+use crate::sources::{RootItem, SourceContent, parts, shown_below};
 use crate::stage::{self, NoStage, is_stage, refuse_foreign};
-use crate::stamp::Lasting;
-use crate::target::{Source, Top};
-use crate::tree::{RootItem, SourceContent, SourceTree, Walked, parts};
-use crate::unread::Unread;
 use crate::worker::Worker;
 
 /// Counts, writes the manifest, and releases the journal of a complete copy.
 pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
-    let plan = plan(&job);
+    let plan = manifest::plan(&job);
     let stopped = job.why_stopped();
     let over = job.is_over();
     let unread = Unread::find(&job.plan.tree);
@@ -169,150 +162,4 @@ fn count(job: &Job<'_>, rows: &Rows, missing: u64) -> Copied {
         }
     }
     copied
-}
-
-/// Returns the directory that paths of the manifest are relative to: as it is shown, and below the
-/// top.
-fn manifest_root(top: &Top, first: &Source) -> (Vec<u8>, Vec<u8>) {
-    let below = match !top.into && first.stat.kind() == FileKind::Dir {
-        true => top.names[0].clone(),
-        false => Vec::new(),
-    };
-    (shown_below(&top.path, &below), below)
-}
-
-/// Returns the path of the manifest; `None` where it has no place of its own.
-fn manifest_file(options: &CopyOptions, top: &Top, first: &Source) -> Option<PathBuf> {
-    match &options.manifest {
-        ManifestPlace::None => None,
-        ManifestPlace::File(file) => Some(file.clone()),
-        // A single file beside which one would be in the way of others.
-        ManifestPlace::Destination if !top.into && first.stat.kind() != FileKind::Dir => None,
-        ManifestPlace::Destination => {
-            let root = manifest_root(top, first).0;
-            let path = shown_below(&root, MANIFEST_NAME.as_bytes());
-            Some(OsStr::from_bytes(&path).into())
-        }
-    }
-}
-
-/// Returns the path of the manifest below the top, if it has its usual place there.
-pub(crate) fn manifest_target(
-    options: &CopyOptions,
-    top: &Top,
-    tree: &SourceTree,
-) -> Option<Vec<u8>> {
-    let first = &tree.roots.first()?.source;
-    let usual = options.manifest == ManifestPlace::Destination && options.algorithm.is_some();
-    manifest_file(options, top, first).filter(|_| usual)?;
-    let below = manifest_root(top, first).1;
-    Some(shown_below(&below, MANIFEST_NAME.as_bytes()))
-}
-
-/// Refuses a link in the place of the manifest: none is followed in the destination, while one that
-/// was named by the user is.
-pub(crate) fn refuse_odd_manifest(
-    options: &CopyOptions,
-    top: &Top,
-    sources: &[Source],
-) -> Result<(), Error> {
-    if options.algorithm.is_none() || options.manifest != ManifestPlace::Destination {
-        return Ok(());
-    }
-    let Some(file) = manifest_file(options, top, &sources[0]) else {
-        return Ok(());
-    };
-    match file.symlink_metadata() {
-        Ok(meta) if !meta.is_file() => Err(Error::usage_at(
-            file.as_os_str().as_bytes(),
-            "is no regular file, so the manifest cannot be there",
-        )
-        .unless(Setting::Manifest)),
-        _ => Ok(()),
-    }
-}
-
-/// Refuses to replace a file that was named for the manifest and is something else, unless the
-/// options allow it.
-pub(crate) fn refuse_foreign_manifest(
-    options: &CopyOptions,
-    top: &Top,
-    sources: &[Source],
-) -> Result<(), Error> {
-    let is_named = matches!(options.manifest, ManifestPlace::File(_));
-    if !is_named || options.replace_manifest {
-        return Ok(());
-    }
-    let plan = early_plan(options, top, &sources[0]);
-    plan.map_or(Ok(()), |plan| manifest::refuse_foreign(options, &plan))
-}
-
-/// Refuses a manifest that would replace a file that is copied.
-pub(crate) fn refuse_copied_manifest(
-    options: &CopyOptions,
-    top: &Top,
-    walked: &[Walked],
-) -> Result<(), Error> {
-    let first = walked.first().map(|one| &one.source);
-    let plan = first.and_then(|first| early_plan(options, top, first));
-    plan.map_or(Ok(()), |plan| {
-        manifest::refuse_copied(options, &plan, top, walked)
-    })
-}
-
-/// True if an earlier run has done all of it; nothing else is reported then.
-pub(crate) fn is_done(job: &Job<'_>) -> bool {
-    if job.plan.known.len() > 0 {
-        // The work of an interrupted run may be in no manifest.
-        return false;
-    }
-    let first = job.plan.tree.roots.first().map(|root| &root.source);
-    let plan = first.and_then(|first| early_plan(job.plan.options, &job.plan.top, first));
-    let is_done = plan.is_some_and(|plan| manifest::is_done(job, &plan));
-    job.site.was_done.store(is_done, Relaxed);
-    is_done
-}
-
-/// Reads the records of an earlier copy to the same place, as far as they concern what is copied.
-pub(crate) fn recorded(options: &CopyOptions, top: &Top, tree: &SourceTree) -> TreeRecords {
-    let first = tree.roots.first().map(|root| &root.source);
-    let none = TreeRecords::none;
-    let Some(first) = first.filter(|_| options.algorithm.is_some()) else {
-        return none();
-    };
-    early_plan(options, top, first)
-        .map_or_else(none, |plan| manifest::read_recorded(options, &plan, tree))
-}
-
-/// Returns the plan of the manifest before it is known whether it describes the whole directory.
-fn early_plan(options: &CopyOptions, top: &Top, first: &Source) -> Option<ManifestPlan> {
-    let file = manifest_file(options, top, first)?;
-    let (root, below) = manifest_root(top, first);
-    Some(ManifestPlan {
-        file,
-        root,
-        below,
-        whole: false,
-    })
-}
-
-fn plan(job: &Job<'_>) -> Option<ManifestPlan> {
-    let (top, first) = (&job.plan.top, &job.plan.tree.roots[0].source);
-    let file = manifest_file(job.plan.options, top, first)?;
-    let (root, below) = manifest_root(top, first);
-    if !below.is_empty() && job.plan.tree.items_of(0).is_empty() {
-        // Nothing was made of a source that could not be opened.
-        return None;
-    }
-    let made = |root: usize| {
-        let known = job.known_root(root);
-        job.site.new_roots[root].load(Relaxed) || known.is_some_and(|known| known.made)
-    };
-    let whole = !below.is_empty() && made(0);
-    Some(ManifestPlan {
-        file,
-        root,
-        below,
-        whole,
-    })
 }

@@ -15,25 +15,23 @@ use bc_pool::Cancel;
 use bc_walk::{Error, FileKind, FileStat, OwnFile, Stamp};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Resource, getrlimit};
 
-use crate::beneath::DestDir;
-use crate::event::{CopyProgress, Event, Observer, Why};
-use crate::existing::Existing;
-use crate::journal::{Free, Log};
-use crate::known::KnownWork;
+use crate::destination::Top;
+use crate::event::{CopyProgress, Event, Observer, Relay, Why};
+use crate::manifest::earlier::TreeRecords;
 use crate::meta::{Giving, LostMeta};
-use crate::named::NamedEntries;
 use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
-use crate::place::is_settled_at;
+use crate::place::{DestDir, Existing, is_settled_at};
 use crate::plan::CopyOrder;
-use crate::record::RootRecord;
-use crate::recorded::TreeRecords;
-use crate::relay::Relay;
 use crate::results::{EntryOutcome, Proof, Results, State, meta_of};
+use crate::resume::journal::{Free, Log};
+use crate::resume::known::KnownWork;
+use crate::resume::record::RootRecord;
+use crate::resume::stamp::{Systems, given};
+use crate::sources::{RootItem, SourceTree, parts, shown_below};
 use crate::stage::JobId;
-use crate::stamp::{Systems, given};
-use crate::target::Top;
-use crate::tree::{RootItem, SourceTree, parts};
+use crate::stage::named::NamedEntries;
 
 /// Largest number of files reported that could not be given the same metadata for the same reason.
 const MOST_TOLD: u64 = 20;
@@ -680,12 +678,12 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Returns a path below another, as it is shown.
-pub(crate) fn shown_below(top: &[u8], target: &[u8]) -> Vec<u8> {
-    let mut path = top.to_vec();
-    if !path.is_empty() && !path.ends_with(b"/") && !target.is_empty() {
-        path.push(b'/');
-    }
-    path.extend_from_slice(target);
-    path
+/// Descriptors of a run that are no worker's: journals, sources and destinations.
+const OTHERS: u64 = 24;
+
+/// Returns the limit on the process's descriptors, less those that the run itself needs; `u64::MAX`
+/// if there is none.
+pub(crate) fn descriptors() -> u64 {
+    let limit = getrlimit(Resource::Nofile).current;
+    limit.unwrap_or(u64::MAX).saturating_sub(OTHERS)
 }

@@ -18,14 +18,15 @@
 //!
 //! # How it works
 //!
-//! Flow: `target` finds the targets of all sources, `begin` an earlier run of the same copy to
-//! resume; each of the `sources` is walked; `dirs` makes directories; workers copy small files in
-//! batches (`small`) and larger ones one by one (`single`); huge ones are copied by all of them
-//! block by block (`huge`). Each of several `destinations` has a job, and each job a worker in
-//! every thread; a file is read once, for all destinations that take it (`receiver`). `plan` decides
-//! about a name that is taken, by the facts that `decide` looks up; `queue` gives names to complete
-//! files; `special` makes everything but regular files, `links` further names; directories get their
-//! times last; `finish` counts, and `manifest` records what was done.
+//! Flow: `destination` finds the targets of all sources, `resume` an earlier run of the same copy;
+//! each of the `sources` is walked; `dirs` makes directories; workers copy small files in batches
+//! (`data/small`) and larger ones one by one (`data/single`); huge ones are copied by all of them
+//! block by block (`data/huge`). Each of several destinations has a job, and each job a worker in
+//! every thread; a file is read once, for all destinations that take it (`data/receiver`). `plan`
+//! decides about a name that is taken, by the facts that `decide` looks up; a `stage` is made and
+//! filled, and given its name when it is complete (`stage/publish`); `special` makes everything but
+//! regular files, `links` further names; directories get their times last; `finish` counts, and
+//! `manifest` records what was done.
 //!
 //! [`restore()`] repairs a tree by its manifest from copies of it, with the same stages: files that
 //! bc-integrity's `verify` finds damaged or missing are copied from any source that holds them,
@@ -51,57 +52,32 @@
 // The examples of the registry's page run, too.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
-mod begin;
-mod beneath;
 mod data;
 mod decide;
-mod destinations;
+mod destination;
 mod dirs;
 mod dry;
 mod engine;
 mod error;
 mod event;
-mod existing;
 mod finish;
-mod huge;
 mod job;
-mod journal;
-mod known;
 mod links;
 mod manifest;
 mod meta;
-mod named;
 mod options;
-mod orphans;
 mod place;
 mod plan;
-mod prefix;
-mod proving;
-mod publish;
-mod queue;
-mod read_once;
-mod readback;
-mod receiver;
-mod record;
-mod recorded;
-mod relay;
 mod restore;
 mod results;
+mod resume;
 mod run;
-mod single;
-mod small;
 mod sources;
 mod special;
 mod stage;
-mod stamp;
-mod target;
 #[cfg(test)]
 mod tests;
-mod tree;
-mod unnamed;
-mod unread;
 mod worker;
-mod workers;
 
 pub use engine::{copy, fan_out};
 pub use error::{Error, ErrorKind};

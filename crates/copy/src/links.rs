@@ -2,17 +2,23 @@
 //! copy.
 
 use std::collections::HashMap;
+use std::os::fd::AsFd;
 
-use bc_walk::{FileKind, Identity};
+use bc_edit::entry;
+use bc_walk::{Error, FileKind, FileStat, Identity};
+use rustix::io::Errno;
 
-use crate::existing::Existing;
+use crate::data::single::medium;
+use crate::data::small::{SMALL, small};
+use crate::decide::{Decision, EntryWanted};
 use crate::job::Job;
-use crate::record::Placed;
+use crate::place::{Existing, Place};
+use crate::plan::SkippedEntry;
 use crate::results::{EntryOutcome, Proof, State, meta_of};
-use crate::single::medium;
-use crate::small::{SMALL, small};
-use crate::tree::RootItem;
-use crate::worker::{BATCH, USUAL, Worker};
+use crate::resume::record::Placed;
+use crate::sources::{RootItem, USUAL};
+use crate::stage;
+use crate::worker::{BATCH, Worker};
 
 /// Files with several names.
 #[derive(Default)]
@@ -222,5 +228,72 @@ fn alone(worker: &mut Worker<'_>, item: RootItem) {
         FileKind::File if size <= SMALL => small(alone, &[item]),
         FileKind::File => medium(alone, item),
         _ => alone[0].special(&[item]),
+    }
+}
+
+impl Worker<'_> {
+    /// Gives a copy of `first` the name of another of its source's names. Returns `Ok(false)` where
+    /// that cannot be, and the file is to be copied.
+    pub(crate) fn link(&mut self, item: RootItem, first: RootItem) -> Result<bool, Error> {
+        let job = self.job;
+        let (place, origin) = (self.place(item)?, self.place(first)?);
+        let Some(found) = self.there(&origin)? else {
+            return Ok(false);
+        };
+        let copy = Some(FileStat::from(&found).id);
+        let place = match self.decide_link(place, first, copy)? {
+            Some(Decision::Settled(outcome)) => {
+                job.done(vec![outcome]);
+                return Ok(true);
+            }
+            Some(Decision::Copy(place)) => place,
+            None => return Ok(false),
+        };
+        if !self.linked(&origin, &place) {
+            return Ok(false);
+        }
+        let stage = job.plan.id.stage(&place.dir, &place.target, None);
+        job.publish(&place, &stage)?;
+        self.reported(&place, job.outcomes.results.digest(first))?;
+        Ok(true)
+    }
+
+    /// Like [`decide`](Worker::decide), for a further name of the copy of `first`. `copy`: identity
+    /// of that copy, if it is there. Returns `None` where the name is to be copied by itself.
+    pub(crate) fn decide_link(
+        &mut self,
+        place: Place,
+        first: RootItem,
+        copy: Option<Identity>,
+    ) -> Result<Option<Decision>, Error> {
+        let wanted = EntryWanted::FurtherName { first, copy };
+        let entry = self.job.plan.tree.entry(place.item);
+        let walked = entry.and_then(|(list, id)| list.stat(id));
+        let Some(walked) = walked.filter(|walked| walked.kind() == FileKind::File) else {
+            return Ok(match self.existing(&place)? {
+                None => Some(Decision::Copy(place)),
+                Some(there) if copy == Some(there.stat.id) => {
+                    Some(self.skip(&place, &there, SkippedEntry::done(None), &wanted))
+                }
+                Some(_) => None,
+            });
+        };
+        self.decide_entry(place, &wanted, &walked).map(Some)
+    }
+
+    /// True if a copy could be given the name of a stage too.
+    fn linked(&self, origin: &Place, place: &Place) -> bool {
+        let stage = self.job.plan.id.stage(&place.dir, &place.target, None);
+        let (from, to) = (origin.dir.fd.as_fd(), place.dir.fd.as_fd());
+        let link = || entry::link(from, origin.name(), to, &stage[..]);
+        match link() {
+            // Left by a killed run.
+            Err(failed) if failed.errno == Errno::EXIST => {
+                stage::remove(to, &stage);
+                link().is_ok()
+            }
+            // Too many names, another file system, or one without them.
+            linked => linked.is_ok(),
+        }
     }
 }

@@ -1,15 +1,18 @@
-//! A source that is open, and the place of its copy.
+//! The place of an entry at the destination: the directory, opened so that nothing leads out of the
+//! destination, as no link is followed on the way even if another process puts one there
+//! meanwhile; what has the name; and the open source.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
+use bc_fs::dirfd::{self, own_path};
 use bc_fs::known::{COARSEST_STEP_NS, file_clock, is_stamp_racy};
-use bc_walk::{FileStat, Stamp};
-use rustix::fs::Stat;
+use bc_walk::{FileStat, Identity, Stamp};
+use rustix::fs::{AtFlags, Stat, Statx, StatxFlags, statx};
+use rustix::io::{Errno, retry_on_intr};
 
-use crate::beneath::DestDir;
-use crate::stage::Over;
-use crate::tree::{RootItem, parts};
+use crate::event::Event;
+use crate::sources::{RootItem, parts};
 
 /// An open source.
 pub(crate) struct Open {
@@ -48,4 +51,100 @@ pub(crate) fn is_settled(stamp: &Stamp) -> bool {
 /// True if a write since `now`, by the clock that stamps files, gives it another time.
 pub(crate) fn is_settled_at(stamp: &Stamp, now: i64) -> bool {
     !is_stamp_racy(stamp, now, COARSEST_STEP_NS)
+}
+
+/// File that a name is taken from.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Over {
+    /// None: a name that is taken is kept.
+    Nothing,
+    /// Any but a directory.
+    Anything,
+    /// This one alone, in this state.
+    This(Box<Existing>),
+}
+
+impl Over {
+    /// Returns the report of an entry that has its name.
+    pub(crate) fn event<'a>(&self, shown: &'a [u8]) -> Event<'a> {
+        match self {
+            Over::Nothing => Event::Copied(shown),
+            Over::Anything | Over::This(_) => Event::Replaced(shown),
+        }
+    }
+}
+
+/// A directory of the destination.
+#[derive(Debug)]
+pub(crate) struct DestDir {
+    /// Directory opened with `O_PATH`.
+    pub(crate) fd: OwnedFd,
+    /// Device and inode number.
+    pub(crate) id: Identity,
+    /// True if new files in it inherit an access control list.
+    pub(crate) gives_acl: bool,
+}
+
+impl DestDir {
+    /// Opens the directory at `path`, relative to `top`; `top` itself for an empty path.
+    pub(crate) fn open(top: BorrowedFd<'_>, path: &[u8]) -> Result<DestDir, Errno> {
+        DestDir::of(dirfd::open_below(top, path)?)
+    }
+
+    pub(crate) fn of(fd: OwnedFd) -> Result<DestDir, Errno> {
+        let id = FileStat::from(&retry_on_intr(|| rustix::fs::fstat(&fd))?).id;
+        let own = own_path(&fd);
+        let mut list = [0; 4];
+        // ERANGE, too, says that there is one; without /proc there may be.
+        let found = rustix::fs::getxattr(own, c"system.posix_acl_default", &mut list[..]);
+        let gives_acl = !matches!(found, Err(Errno::NODATA | Errno::NOTSUP));
+        Ok(DestDir { fd, id, gives_acl })
+    }
+
+    /// Returns the permission bits with which to make a directory here that gets those of `mode`
+    /// once it is filled. Until then no inherited list that it is not to keep may let other users
+    /// in: the group bits returned here are that list's mask.
+    pub(crate) fn mode_of_new_dir(&self, mode: u32) -> u32 {
+        match self.gives_acl {
+            true => 0o700,
+            false => mode & 0o777 | 0o700,
+        }
+    }
+}
+
+/// A file that is there.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Existing {
+    pub(crate) stat: FileStat,
+    /// Time at which it was made, in nanoseconds since 1970, where the file system keeps it.
+    pub(crate) born_ns: Option<i64>,
+}
+
+impl From<&Statx> for Existing {
+    fn from(found: &Statx) -> Existing {
+        let time = found.stx_btime;
+        let is_kept = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+        let born_ns = || time.tv_sec.saturating_mul(1_000_000_000) + i64::from(time.tv_nsec);
+        Existing {
+            stat: FileStat::from(found),
+            born_ns: is_kept.then(born_ns),
+        }
+    }
+}
+
+const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
+
+impl Existing {
+    /// Looks at a name; a link is a link.
+    pub(crate) fn at(dir: impl AsFd, name: &[u8]) -> Result<Existing, Errno> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let found = retry_on_intr(|| statx(dir.as_fd(), name, flags, WANTED))?;
+        Ok(Existing::from(&found))
+    }
+
+    /// Looks at an open file.
+    pub(crate) fn of(file: impl AsFd) -> Result<Existing, Errno> {
+        let found = retry_on_intr(|| statx(file.as_fd(), c"", AtFlags::EMPTY_PATH, WANTED))?;
+        Ok(Existing::from(&found))
+    }
 }

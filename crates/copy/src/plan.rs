@@ -6,10 +6,10 @@ use bc_digest::Digest;
 use bc_walk::FileKind;
 
 use crate::event::Why;
-use crate::known::NamedRecord;
 use crate::options::OnConflict;
 use crate::results::Proof;
-use crate::stamp::LINKS;
+use crate::resume::known::NamedRecord;
+use crate::resume::stamp::LINKS;
 
 /// Parts of the options, and of the run's history, that decisions depend on.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct CopyOrder {
     pub(crate) on_conflict: OnConflict,
     /// True if a copy that lacks metadata counts as failed.
     pub(crate) strict: bool,
-    /// See [`given`](crate::stamp::given).
+    /// See [`given`](crate::resume::stamp::given).
     pub(crate) given: u64,
     /// True if this run resumes an earlier one.
     pub(crate) goes_on: bool,

@@ -1,26 +1,24 @@
-//! Everything but regular files: links, pipes, sockets, devices; and further names of files.
+//! Everything but regular files: links, pipes, sockets, devices.
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use bc_digest::Digest;
-use bc_edit::entry;
-use bc_edit::made::{self, Thing};
+use bc_edit::made::Thing;
 use bc_edit::metadata::{FileMetadata, Subject};
 use bc_fs::dirfd::own_path;
-use bc_fs::known::file_clock;
-use bc_walk::{Error, ErrorKind, FileKind, FileStat, Identity};
+use bc_walk::{Error, ErrorKind, FileKind, FileStat};
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
 use crate::decide::{Decision, EntryWanted};
 use crate::meta::{self, Attributed, LostMeta};
 use crate::place::Place;
-use crate::plan::SkippedEntry;
 use crate::results::State;
-use crate::small::incomplete;
-use crate::stage::{self, NoStage, refuse_foreign};
-use crate::tree::{RootItem, SourceContent};
+use crate::sources::{RootItem, SourceContent};
+use crate::stage;
+use crate::stage::complete::incomplete;
+use crate::stage::{make, swapped};
 use crate::worker::Worker;
 
 /// Link or node that is to be made.
@@ -156,7 +154,7 @@ impl Worker<'_> {
     }
 
     /// Reports the entry that has its name now.
-    fn reported(&self, place: &Place, digest: Option<Digest>) -> Result<(), Error> {
+    pub(crate) fn reported(&self, place: &Place, digest: Option<Digest>) -> Result<(), Error> {
         let job = self.job;
         let shown = job.shown(&place.target);
         (job.means.observer)(place.over.event(&shown));
@@ -196,71 +194,6 @@ impl Worker<'_> {
         let mut found = || self.xattrs.at(&way);
         !preserve.xattrs || found().is_ok_and(|found| meta::has_xattrs(wanted, &found))
     }
-
-    /// Gives a copy of `first` the name of another of its source's names. Returns `Ok(false)` where
-    /// that cannot be, and the file is to be copied.
-    pub(crate) fn link(&mut self, item: RootItem, first: RootItem) -> Result<bool, Error> {
-        let job = self.job;
-        let (place, origin) = (self.place(item)?, self.place(first)?);
-        let Some(found) = self.there(&origin)? else {
-            return Ok(false);
-        };
-        let copy = Some(FileStat::from(&found).id);
-        let place = match self.decide_link(place, first, copy)? {
-            Some(Decision::Settled(outcome)) => {
-                job.done(vec![outcome]);
-                return Ok(true);
-            }
-            Some(Decision::Copy(place)) => place,
-            None => return Ok(false),
-        };
-        if !self.linked(&origin, &place) {
-            return Ok(false);
-        }
-        let stage = job.plan.id.stage(&place.dir, &place.target, None);
-        job.publish(&place, &stage)?;
-        self.reported(&place, job.outcomes.results.digest(first))?;
-        Ok(true)
-    }
-
-    /// Like [`decide`](Worker::decide), for a further name of the copy of `first`. `copy`: identity
-    /// of that copy, if it is there. Returns `None` where the name is to be copied by itself.
-    pub(crate) fn decide_link(
-        &mut self,
-        place: Place,
-        first: RootItem,
-        copy: Option<Identity>,
-    ) -> Result<Option<Decision>, Error> {
-        let wanted = EntryWanted::FurtherName { first, copy };
-        let entry = self.job.plan.tree.entry(place.item);
-        let walked = entry.and_then(|(list, id)| list.stat(id));
-        let Some(walked) = walked.filter(|walked| walked.kind() == FileKind::File) else {
-            return Ok(match self.existing(&place)? {
-                None => Some(Decision::Copy(place)),
-                Some(there) if copy == Some(there.stat.id) => {
-                    Some(self.skip(&place, &there, SkippedEntry::done(None), &wanted))
-                }
-                Some(_) => None,
-            });
-        };
-        self.decide_entry(place, &wanted, &walked).map(Some)
-    }
-
-    /// True if a copy could be given the name of a stage too.
-    fn linked(&self, origin: &Place, place: &Place) -> bool {
-        let stage = self.job.plan.id.stage(&place.dir, &place.target, None);
-        let (from, to) = (origin.dir.fd.as_fd(), place.dir.fd.as_fd());
-        let link = || entry::link(from, origin.name(), to, &stage[..]);
-        match link() {
-            // Left by a killed run.
-            Err(failed) if failed.errno == Errno::EXIST => {
-                stage::remove(to, &stage);
-                link().is_ok()
-            }
-            // Too many names, another file system, or one without them.
-            linked => linked.is_ok(),
-        }
-    }
 }
 
 // The field's width differs between architectures.
@@ -273,35 +206,4 @@ fn thing(dir: BorrowedFd<'_>, name: &CStr, stat: &Stat) -> Result<Owned, Errno> 
         }
         kind => Owned::Node(kind, stat.st_rdev as u64),
     })
-}
-
-/// Makes a link or node under the name of a stage, and holds it. An error without a reason: the
-/// name was given to another file meanwhile.
-pub(crate) fn make(
-    dir: BorrowedFd<'_>,
-    name: &str,
-    thing: Thing<'_>,
-) -> Result<OwnedFd, (&'static str, Option<Errno>)> {
-    let refused = |errno| ("create", Some(errno));
-    let since = file_clock();
-    match made::make(dir, name, thing).map_err(Errno::from) {
-        Err(Errno::EXIST) => match refuse_foreign(dir, name) {
-            Ok(()) => {
-                stage::remove(dir, name);
-                made::make(dir, name, thing).map_err(|failed| refused(failed.errno))?;
-            }
-            Err(NoStage::System(errno)) => return Err(refused(errno)),
-            Err(NoStage::Foreign(_)) => return Err(refused(Errno::EXIST)),
-        },
-        made => made.map_err(refused)?,
-    }
-    let held = made::hold(dir, name, thing, since);
-    let held = held.map_err(|errno| ("open", Some(errno)))?;
-    held.ok_or(("create", None))
-}
-
-/// Returns the failure of a file that lost its name before it got all its metadata.
-pub(crate) fn swapped(path: Vec<u8>) -> Error {
-    let text = "another program gave its temporary name to another file, which is left as it is";
-    Error::with_message(path, "create", text)
 }

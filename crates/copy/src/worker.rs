@@ -1,36 +1,37 @@
-//! State of one worker: sources and directories that it holds open, and files that wait for their
-//! names.
+//! Threads that copy, and the state of each: sources and directories that it holds open, file
+//! systems of sources that it has met, and files that wait for their names.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
+use std::sync::PoisonError;
 
 use bc_digest::Digest;
 use bc_edit::metadata::FileMetadata;
+use bc_fs::dirfd::own_path;
+use bc_fs::known::MountSession;
+use bc_fs::mount::{Shows, traits_or_unknown};
 use bc_fs::open_dirs::OpenDirs;
+use bc_fs::{uuid_at, volume_at};
+use bc_pool::Tables;
 use bc_read::Opener;
-use bc_walk::{DirFdCache, Error, ErrorKind, FileStat};
+use bc_walk::{DirFdCache, Error, ErrorKind, FileStat, Identity};
 use rustix::io::Errno;
 
-use crate::beneath::DestDir;
-use crate::job::Job;
+use crate::job::{Job, descriptors};
 use crate::meta::{Attributed, LostMeta, SourceXattrs, fstat};
 use crate::options::Durability;
-use crate::place::{Open, Place, is_settled};
-use crate::queue::Queue;
-use crate::record::{self, Placed};
-use crate::stage::{Over, Stage};
-use crate::stamp::Met;
-use crate::tree::{RootItem, parts};
-use crate::workers::descriptors;
+use crate::place::{DestDir, Open, Over, Place, is_settled};
+use crate::resume::record::{self, Placed};
+use crate::resume::stamp::{Ends, KIND, Lasting, Met, Proving, Stamp, of_text};
+use crate::sources::{RootItem, SourceContent, USUAL, parts};
+use crate::stage::Stage;
+use crate::stage::publish::Queue;
 
 /// Small files, or directories, that a worker takes at once.
 pub(crate) const BATCH: usize = 128;
 
 /// Files below which a further worker is not worth its start.
 pub(crate) const FILES_EACH: usize = 64;
-
-/// Bytes reserved for a path.
-pub(crate) const USUAL: usize = 128;
 
 /// Directories of the destination that a worker holds open for those that come next.
 const KEPT: usize = 8;
@@ -309,6 +310,157 @@ fn affordable(workers: usize) -> usize {
 fn affordable_of(descriptors: u64, workers: usize) -> usize {
     let each = descriptors / 2 / workers.max(1) as u64;
     each.clamp(2, WAITING as u64) as usize
+}
+
+/// Descriptors that a worker holds at least: directories at both ends, the steps to them, a file.
+const EACH: u64 = 8;
+
+/// Runs `f` on workers, as far as there are descriptors for them, with the tables of descriptors
+/// that the options choose: these contain the sources, the destinations and the journals, and files
+/// that the workers open themselves. The observer, which may have others open, is not called by
+/// them then.
+pub(crate) fn run_workers<'j, 'o: 'j>(
+    jobs: impl IntoIterator<Item = &'j Job<'o>>,
+    workers: usize,
+    f: impl Fn() + Sync,
+) -> Result<(), crate::error::Error> {
+    let jobs: Vec<&Job<'_>> = jobs.into_iter().collect();
+    let mut tables = Tables::SHARED;
+    let mut named = Vec::new();
+    for job in &jobs {
+        // Descriptors that are synced in the end are kept open for all by the worker that came
+        // there first.
+        if job.plan.options.durability != Durability::None || reports_at_close(job) {
+            tables = Tables::SHARED;
+            break;
+        }
+        tables = job.plan.options.tables;
+        named.push(job.plan.top.fd.as_fd());
+        named.extend(job.means.log.descriptor());
+        for root in &job.plan.tree.roots {
+            match &*root.content {
+                SourceContent::Listing(listing) => named.extend(listing.descriptors()),
+                SourceContent::Alone(dir, _) => named.push(dir.as_fd()),
+                SourceContent::Nothing => {}
+            }
+        }
+    }
+    let workers = workers.min(usize::try_from(descriptors() / EACH).unwrap_or(usize::MAX));
+    let run = || bc_pool::run_growing_in(tables, &named, workers, workers, |_, _| f());
+    match jobs.first() {
+        // One relay serves all of them.
+        Some(job) if tables != Tables::SHARED => job.means.relay.apart(run)?,
+        _ => run()?,
+    };
+    Ok(())
+}
+
+/// True if the destination's file system may report at a close that something could not be stored.
+/// It reports so once, to the first close: a thread that begins with a table of its own closes
+/// descriptors that it has no use for, perhaps of a stage of the thread that started it, whose own
+/// close then reports nothing.
+fn reports_at_close(job: &Job<'_>) -> bool {
+    job.site.top_traits.shows != Shows::Own
+}
+
+impl Worker<'_> {
+    /// Returns the stamp of a copy, if both its file systems allow one.
+    pub(crate) fn stamp(
+        &mut self,
+        item: RootItem,
+        ends: &Ends<'_>,
+        lasting: Lasting,
+    ) -> Option<Stamp> {
+        let job = self.job;
+        let session = match lasting {
+            Lasting::Durable => None,
+            Lasting::Mounted => Some(job.site.session.as_ref()?),
+        };
+        let given = job.plan.order.given;
+        let from = self.proving(item, ends.source.id, ends.copy.ino)?;
+        Some(of_text(KIND, session, &ends.text(from, given)))
+    }
+
+    /// True if that is the stamp of the two ends in their current state.
+    pub(crate) fn is_stamp(&mut self, item: RootItem, ends: &Ends<'_>, stamp: &Stamp) -> bool {
+        let job = self.job;
+        let Some(from) = self.proving(item, ends.source.id, ends.copy.ino) else {
+            return false;
+        };
+        let text = ends.text(from, job.plan.order.given);
+        let session = job.site.session.as_ref();
+        session.is_some_and(|session| of_text(KIND, Some(session), &text) == *stamp)
+            || of_text(KIND, None, &text) == *stamp
+    }
+
+    /// Returns the name of the file system of an entry's source, if the results of `stat` prove the
+    /// content there, and that of an inode with this number at the destination.
+    pub(crate) fn proving(&mut self, item: RootItem, source: Identity, copy: u64) -> Option<&str> {
+        let from = self.met_at(item, source.dev)?;
+        let Proving { traits, name, .. } = &self.met[from].1;
+        let is_proof = traits.identity_proves_content(source.ino)
+            && self.job.site.top_traits.identity_proves_content(copy);
+        (is_proof && !name.is_empty()).then_some(name)
+    }
+
+    /// The volume that an entry's source is on, with that device number; empty where it has no name.
+    pub(crate) fn volume(&mut self, item: RootItem, dev: u64) -> &str {
+        match self.met_at(item, dev) {
+            Some(at) => &self.met[at].1.volume,
+            None => "",
+        }
+    }
+
+    fn met_at(&mut self, item: RootItem, dev: u64) -> Option<usize> {
+        match self.met.iter().position(|(known, _)| *known == dev) {
+            Some(at) => Some(at),
+            None => self.meet(item, dev),
+        }
+    }
+
+    /// Gets to know the file system that an entry's source is on, and records its volume before any
+    /// file that was copied from it.
+    fn meet(&mut self, item: RootItem, dev: u64) -> Option<usize> {
+        let systems = &self.job.site.systems;
+        let lock = || systems.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock().iter().find(|(known, _)| *known == dev).cloned();
+        let met = match known {
+            Some(met) => met,
+            None => {
+                let (listing, id) = self.job.plan.tree.entry(item)?;
+                let dir = listing.dir(id);
+                // A file system mounted on the file itself has no directory there to be opened.
+                let is_its_own = listing.dir_identity(dir).is_some_and(|id| id.dev == dev);
+                let open = self.source_dir(item).ok().filter(|_| is_its_own)?;
+                let uuid = uuid_at(own_path(&open), Some(dev), None);
+                let name = uuid.unwrap_or_else(|| {
+                    let session = MountSession::of(&open);
+                    let MountSession { boot, mount } = session;
+                    match session.is_known() {
+                        true => format!("{:032x} {mount} {dev}", u128::from_be_bytes(boot)),
+                        false => String::new(),
+                    }
+                });
+                let traits = traits_or_unknown(&open, dev);
+                let volume = volume_at(own_path(&open)).unwrap_or_default();
+                let mut piece = Vec::new();
+                if !volume.is_empty() && volume.len() <= record::LONGEST_PATH {
+                    record::push_volume(&mut piece, dev, &volume);
+                    self.job.append(&mut piece);
+                }
+                let proving = Proving {
+                    traits,
+                    name,
+                    volume,
+                };
+                let met = (dev, proving);
+                lock().push(met.clone());
+                met
+            }
+        };
+        self.met.push(met);
+        Some(self.met.len() - 1)
+    }
 }
 
 #[cfg(test)]

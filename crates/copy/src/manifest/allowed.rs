@@ -13,18 +13,18 @@ use bc_integrity::Setting;
 use bc_walk::{FileKind, FileStat, Identity};
 
 use super::earlier::{self, ExistingManifest, Whole};
-use super::plan::ManifestPlan;
-use crate::beneath::DestDir;
+use super::plan::{ManifestPlan, early_plan, manifest_file};
+use crate::destination::{Source, Top};
 use crate::error::{Error, ErrorKind};
 use crate::job::Job;
 use crate::options::{CopyOptions, ManifestPlace};
+use crate::place::DestDir;
 use crate::results::Rows;
-use crate::target::Top;
-use crate::tree::{RootItem, SourceContent, SourceTree, Walked};
+use crate::sources::{RootItem, SourceContent, SourceTree, Walked};
 
 /// Refuses, before anything is copied, to replace a file at the manifest's named path that this
 /// copy would not carry on, unless the options allow it.
-pub(crate) fn refuse_foreign(options: &CopyOptions, plan: &ManifestPlan) -> Result<(), Error> {
+fn refuse_foreign(options: &CopyOptions, plan: &ManifestPlan) -> Result<(), Error> {
     let shown = plan.file.as_os_str().as_bytes();
     let refused = |why: String| {
         let error = Error::at(ErrorKind::Refused, shown, why);
@@ -60,7 +60,7 @@ pub(crate) fn refuse_foreign(options: &CopyOptions, plan: &ManifestPlan) -> Resu
 
 /// Refuses, before anything is copied, a manifest that would replace a copied file, or lie where
 /// the next copy takes it for a part of the source.
-pub(crate) fn refuse_copied(
+fn refuse_copied(
     options: &CopyOptions,
     plan: &ManifestPlan,
     top: &Top,
@@ -203,4 +203,53 @@ fn existing(file: &Path) -> Option<PathBuf> {
         rest.push(at.file_name()?);
         at = at.parent()?;
     }
+}
+
+/// Refuses a link in the place of the manifest: none is followed in the destination, while one that
+/// was named by the user is.
+pub(crate) fn refuse_odd_manifest(
+    options: &CopyOptions,
+    top: &Top,
+    sources: &[Source],
+) -> Result<(), Error> {
+    if options.algorithm.is_none() || options.manifest != ManifestPlace::Destination {
+        return Ok(());
+    }
+    let Some(file) = manifest_file(options, top, &sources[0]) else {
+        return Ok(());
+    };
+    match file.symlink_metadata() {
+        Ok(meta) if !meta.is_file() => Err(Error::usage_at(
+            file.as_os_str().as_bytes(),
+            "is no regular file, so the manifest cannot be there",
+        )
+        .unless(Setting::Manifest)),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses to replace a file that was named for the manifest and is something else, unless the
+/// options allow it.
+pub(crate) fn refuse_foreign_manifest(
+    options: &CopyOptions,
+    top: &Top,
+    sources: &[Source],
+) -> Result<(), Error> {
+    let is_named = matches!(options.manifest, ManifestPlace::File(_));
+    if !is_named || options.replace_manifest {
+        return Ok(());
+    }
+    let plan = early_plan(options, top, &sources[0]);
+    plan.map_or(Ok(()), |plan| refuse_foreign(options, &plan))
+}
+
+/// Refuses a manifest that would replace a file that is copied.
+pub(crate) fn refuse_copied_manifest(
+    options: &CopyOptions,
+    top: &Top,
+    walked: &[Walked],
+) -> Result<(), Error> {
+    let first = walked.first().map(|one| &one.source);
+    let plan = first.and_then(|first| early_plan(options, top, first));
+    plan.map_or(Ok(()), |plan| refuse_copied(options, &plan, top, walked))
 }

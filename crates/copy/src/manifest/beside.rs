@@ -11,12 +11,11 @@ use bc_manifest::integrity::Entry;
 use bc_walk::{FileKind, FileStat, Identity};
 
 use super::{ManifestPlan, below, kind};
-use crate::beneath::DestDir;
-use crate::existing::Existing;
 use crate::job::Job;
 use crate::meta::fstat;
+use crate::place::{DestDir, Existing};
 use crate::results::{Rows, meta_of};
-use crate::tree::{RootItem, parts};
+use crate::sources::{RootItem, parts};
 use crate::worker::Worker;
 
 /// Returns the files that are still as that run made them, links and other entries without content,

@@ -25,16 +25,14 @@ use rustix::io::{Errno, retry_on_intr};
 use serde_json::{Map, Value};
 
 use super::About;
-use super::plan::ManifestPlan;
+use super::plan::{ManifestPlan, early_plan};
 use crate::event::{Event, Why};
 use crate::job::Job;
 use crate::options::OnConflict;
-use crate::results::{EntryOutcome, Proof, Rows, State, meta_of};
-use crate::stamp::{Lasting, Stamp, of_text, push_state};
-use crate::tree::{RootItem, parts};
-use crate::unread::Unlisted;
-use crate::worker::Worker;
-use crate::workers::run_workers;
+use crate::results::{EntryOutcome, Proof, Rows, State, Unlisted, meta_of};
+use crate::resume::stamp::{Lasting, Stamp, of_text, push_state};
+use crate::sources::{RootItem, parts};
+use crate::worker::{Worker, run_workers};
 
 /// Key of the stamp in a trailer.
 const KEY: &str = "copy_stamp";
@@ -153,8 +151,8 @@ fn body(worker: &mut Worker<'_>, plan: &ManifestPlan, copies: &[Meta]) -> Option
     Some(hasher.finalize())
 }
 
-/// Returns true if the copy is done as a whole, and then records that of each entry.
-pub(crate) fn is_done(job: &Job<'_>, plan: &ManifestPlan) -> bool {
+/// True if the copy is done as a whole; records that of each entry then.
+fn all_is_done(job: &Job<'_>, plan: &ManifestPlan) -> bool {
     let is_asked = job.plan.options.on_conflict == OnConflict::Fail
         && !job.plan.options.restart
         && job.plan.went_on.is_none()
@@ -399,4 +397,17 @@ fn take_down(job: &Job<'_>, found: Vec<Meta>) {
         proof: Proof::Kept,
     });
     job.done(outcomes.collect());
+}
+
+/// True if an earlier run has done all of it; nothing else is reported then.
+pub(crate) fn is_done(job: &Job<'_>) -> bool {
+    if job.plan.known.len() > 0 {
+        // The work of an interrupted run may be in no manifest.
+        return false;
+    }
+    let first = job.plan.tree.roots.first().map(|root| &root.source);
+    let plan = first.and_then(|first| early_plan(job.plan.options, &job.plan.top, first));
+    let is_done = plan.is_some_and(|plan| all_is_done(job, &plan));
+    job.site.was_done.store(is_done, Relaxed);
+    is_done
 }

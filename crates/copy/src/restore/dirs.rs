@@ -20,9 +20,10 @@ use rustix::io::{Errno, retry_on_intr};
 use super::Restore;
 use super::needs::above;
 use super::put::look;
-use crate::beneath::DestDir;
-use crate::meta::{self, SourceXattrs, fstat};
-use crate::tree::parts;
+use crate::meta;
+use crate::meta::{SourceXattrs, fstat};
+use crate::place::DestDir;
+use crate::sources::parts;
 
 /// Directories that files are put into.
 pub(super) struct Dirs {

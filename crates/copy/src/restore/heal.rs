@@ -7,16 +7,16 @@ use bc_fs::dirfd;
 use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::io::Errno;
 
-use super::Reach;
 use super::groups::NameGroup;
 use super::make::{Healer, LinkSource, NotLinked, NotStaged, SecondNames, UnrepairedName};
 use super::needs::Need;
 use super::options::{Loss, Repaired};
-use super::put::{self, Present};
+use super::put::Present;
 use super::sources::{Candidate, SourceIndex, open_regular};
-use crate::beneath::DestDir;
+use super::{Reach, put};
 use crate::decide::digest_of;
-use crate::tree::parts;
+use crate::place::DestDir;
+use crate::sources::parts;
 
 impl Healer<'_, '_> {
     /// Repairs names from files at their recorded paths, or, with an index, from any. Names without

@@ -13,16 +13,15 @@ use bc_walk::{Error, ErrorKind, FileStat, Identity};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::needs::Need;
-use super::put::{self, Keep, NotPut, Present};
+use super::put::{Keep, NotPut, Present};
 use super::sources::Candidate;
-use super::{PresentMeta, Restore};
-use crate::beneath::DestDir;
-use crate::data::{DataError, HUGE, Layout};
-use crate::job::shown_below;
-use crate::meta::{self, LostMeta, SourceXattrs};
-use crate::read_once::{ByteSink, Digesting, ReadProgress, read_hash_write};
-use crate::stage::{self, NoStage, Stage, StageUse};
-use crate::tree::parts;
+use super::{PresentMeta, Restore, put};
+use crate::data::{ByteSink, DataError, Digesting, HUGE, Layout, ReadProgress, read_hash_write};
+use crate::meta::{LostMeta, SourceXattrs};
+use crate::place::DestDir;
+use crate::sources::{parts, shown_below};
+use crate::stage::{NoStage, Stage, StageUse};
+use crate::{meta, stage};
 
 /// State of one worker.
 pub(super) struct Healer<'r, 'a> {

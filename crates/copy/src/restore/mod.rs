@@ -25,6 +25,7 @@ mod reporting;
 mod sources;
 mod stages;
 mod start;
+
 #[cfg(test)]
 mod tests;
 
@@ -47,12 +48,12 @@ use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity};
 use rustix::io::Errno;
 
-use crate::begin::random;
-use crate::job::shown_below;
 use crate::meta::{Giving, Xattrs};
 use crate::options::Preserve;
+use crate::resume::random;
+use crate::sources::parts;
+use crate::sources::shown_below;
 use crate::stage::JobId;
-use crate::tree::parts;
 use dirs::{Dirs, Volume};
 use groups::{NameGroup, groups};
 use make::Healer;

@@ -10,14 +10,14 @@ use bc_manifest::integrity::Kind;
 use bc_walk::Error;
 use rustix::io::Errno;
 
-use super::Restore;
 use super::dirs::NotOpened;
 use super::needs::Need;
 use super::options::Repaired;
-use super::put::{self, NotPut};
+use super::put::NotPut;
+use super::{Restore, put};
 use crate::meta;
-use crate::special::{make, swapped};
-use crate::tree::parts;
+use crate::sources::parts;
+use crate::stage::{make, swapped};
 
 /// Restores everything but regular files. Entries that can be restored neither way are reported.
 pub(super) fn restore(restore: &Restore<'_>) {

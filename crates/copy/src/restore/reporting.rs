@@ -12,8 +12,8 @@ use super::dirs::Volume;
 use super::needs::Need;
 use super::options::{Repaired, RestoreEvent, Restored};
 use super::{Reach, Restore};
-use crate::job::shown_below;
 use crate::meta::LostMeta;
+use crate::sources::shown_below;
 
 impl Restore<'_> {
     /// True if nothing more is to be begun.

@@ -17,11 +17,10 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::options::RestoreError;
+use crate::destination::split;
 use crate::error::Error;
-use crate::job::shown_below;
 use crate::meta::fstat;
-use crate::target::split;
-use crate::tree::parts;
+use crate::sources::{parts, shown_below};
 
 /// A tree, or a single file, as it was named.
 pub(super) struct Backup {

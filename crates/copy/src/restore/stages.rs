@@ -19,13 +19,14 @@ use bc_walk::{FileStat, OwnFile};
 use super::options::{RestoreEvent, RestoreObserver, RestoreOptions};
 use super::put::Present;
 use super::start::Top;
+use crate::destination::file_system;
 use crate::error::{Error, ErrorKind};
-use crate::journal::Log;
 use crate::meta::fstat;
-use crate::orphans::{self, after_restore};
-use crate::record::{self, JobRecord, LONGEST_PATH, Made};
+use crate::resume::journal::Log;
+use crate::resume::orphans::after_restore;
+use crate::resume::record::{JobRecord, LONGEST_PATH, Made};
+use crate::resume::{orphans, record};
 use crate::stage::JobId;
-use crate::target::file_system;
 
 /// Journal of the stages.
 pub(super) struct Stages<'a> {

@@ -24,9 +24,9 @@ use rustix::io::Errno;
 
 use super::needs::Collector;
 use super::options::{RestoreError, RestoreOptions};
+use crate::destination::split;
 use crate::error::{Error, ErrorKind};
 use crate::meta::fstat;
-use crate::target::split;
 
 /// The tree, or the directory of the file that is all of it.
 pub(super) struct Top {

@@ -9,7 +9,8 @@ use bc_testkit::left_out;
 
 use super::resume::settle;
 use super::{Ground, done, journal, rewrite_journal, run};
-use crate::{CopyProgress, Event, MANIFEST_NAME, OnConflict, Preserve, Target, copy, record};
+use crate::resume::record;
+use crate::{CopyProgress, Event, MANIFEST_NAME, OnConflict, Preserve, Target, copy};
 
 fn mode(path: &Path) -> u32 {
     path.symlink_metadata().unwrap().mode() & 0o7777

@@ -16,8 +16,9 @@ use bc_pool::Cancel;
 use bc_testkit::Rng;
 
 use super::{Ground, journal, rewrite_journal};
+use crate::resume::record;
 use crate::{
-    CopyOptions, CopyProgress, Durability, Event, ManifestPlace, OnConflict, Target, copy, record,
+    CopyOptions, CopyProgress, Durability, Event, ManifestPlace, OnConflict, Target, copy,
 };
 
 /// Histories of an ordinary run.

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use super::resume::settle;
 use super::{Ground, rewrite_journal, run};
-use crate::{CopyOptions, OnConflict, Target, record};
+use crate::resume::record;
+use crate::{CopyOptions, OnConflict, Target};
 
 /// A copy of three files that one conflict has left incomplete, with its journal.
 fn left() -> (Ground, CopyOptions) {

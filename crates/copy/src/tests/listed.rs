@@ -13,8 +13,8 @@ use bc_walk::ExactPaths;
 
 use super::resume::settle;
 use super::{Ground, done, resume, run, seen};
+use crate::destination::JobNames;
 use crate::options::Target;
-use crate::target::JobNames;
 use crate::{Copied, CopyOptions, CopyProgress, Event, MANIFEST_NAME, copy};
 
 fn listed(ground: &Ground, to: &str, paths: &[&str]) -> CopyOptions {

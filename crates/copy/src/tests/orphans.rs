@@ -10,8 +10,9 @@ use bc_fs::place::Place;
 
 use super::resume::{interrupted, settle, stages};
 use super::{Ground, Told, done, run, seen};
-use crate::beneath::DestDir;
-use crate::record::{self, JobRecord};
+use crate::place::DestDir;
+use crate::resume::record;
+use crate::resume::record::JobRecord;
 use crate::stage::JobId;
 use crate::{CopyOptions, Target};
 
@@ -33,7 +34,9 @@ fn with_records(ground: &Ground, more: impl Fn(&mut Vec<u8>)) -> JobRecord {
     let Found::Journal(mut journal) = Journal::open(&place, &key).unwrap() else {
         panic!("no journal");
     };
-    let content = crate::journal::load(&journal, &[0; 16]).unwrap().unwrap();
+    let content = crate::resume::journal::load(&journal, &[0; 16])
+        .unwrap()
+        .unwrap();
     let mut piece = Vec::new();
     more(&mut piece);
     journal.append(&mut piece).unwrap();

@@ -125,7 +125,7 @@ fn a_journal_that_tells_no_volume_is_gone_on_from() {
     let mut options = ground.options(&["from"], "to");
     options.target = Target::Exactly;
     assert_eq!(run(&options).0.unwrap().failed, 1);
-    let names = crate::target::JobNames::of(&options);
+    let names = crate::destination::JobNames::of(&options);
     let Some(earlier) = names.without_volume else {
         return bc_testkit::left_out("this file system has no name");
     };

@@ -230,10 +230,10 @@ fn a_run_that_is_refused_leaves_no_journal() {
 /// Makes the journal that is left one of another boot, without the records of `but`.
 fn as_of_another_boot(ground: &Ground, but: &[&[u8]]) {
     rewrite_journal(ground, |kind, body| {
-        if kind == crate::record::SESSION {
+        if kind == crate::resume::record::SESSION {
             body[0] ^= 1;
         }
-        kind != crate::record::DONE || !but.iter().any(|end| body.ends_with(end))
+        kind != crate::resume::record::DONE || !but.iter().any(|end| body.ends_with(end))
     });
 }
 
@@ -328,7 +328,7 @@ fn what_was_forced_to_the_disk_is_not_read_again() {
         // A program that reads the file finds out that it has another digest.
         rewrite_journal(&ground, |kind, body| {
             // Before the path, `to/a`.
-            if let (crate::record::DONE, [.., byte, _, _, _, _]) = (kind, &mut body[..]) {
+            if let (crate::resume::record::DONE, [.., byte, _, _, _, _]) = (kind, &mut body[..]) {
                 *byte ^= 1;
             }
             true

@@ -14,9 +14,9 @@ use super::super::put::{Present, look};
 use super::super::stages::Stages;
 use super::super::start::Top;
 use super::{Ground, Told};
-use crate::beneath::DestDir;
-use crate::stage::{self, JobId, StageUse};
-use crate::{CopyOptions, CopyProgress};
+use crate::place::DestDir;
+use crate::stage::{JobId, StageUse};
+use crate::{CopyOptions, CopyProgress, stage};
 
 fn ground() -> Ground {
     let ground = Ground::new();

@@ -14,15 +14,15 @@ use bc_pool::Cancel;
 use bc_walk::Error;
 use rustix::fs::FallocateFlags;
 
+use crate::data::receiver::{Receiver, SourceReading, begin, receive, stages};
 use crate::data::{self, BLOCK, DataError, Layout, PART, layout};
 use crate::decide::read_full;
 use crate::job::Job;
-use crate::known::Blocks;
 use crate::options::CopyOptions;
-use crate::receiver::{Receiver, SourceReading, begin, receive, stages};
-use crate::record;
+use crate::resume::known::Blocks;
+use crate::resume::record;
+use crate::sources::RootItem;
 use crate::stage::{Stage, StageContent};
-use crate::tree::RootItem;
 use crate::worker::Worker;
 
 /// True if files can be copied in blocks: only BLAKE3 digests can be joined from those of parts.

@@ -2,24 +2,23 @@
 //! written from it.
 
 use std::ops::Range;
-use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Digest, hash_many};
-use bc_edit::metadata::{FileMetadata, Subject};
+use bc_edit::metadata::FileMetadata;
 use bc_walk::{Error, ErrorKind, FileStat};
 use rustix::io::{Errno, retry_on_intr};
 
+use crate::data::receiver::{FilePlaces, begin, numbers, renamed, source_failed};
+use crate::data::single::single;
 use crate::decide::read_full;
 use crate::meta;
 use crate::options::When;
-use crate::place::{Open, Place};
-use crate::receiver::{FilePlaces, begin, numbers, renamed, source_failed};
-use crate::single::single;
-use crate::stage::{self, NoStage, Over, Stage, StageUse};
-use crate::tree::RootItem;
-use crate::unnamed;
+use crate::place::{Open, Over, Place};
+use crate::sources::RootItem;
+use crate::stage::publish::create_unnamed;
+use crate::stage::{Stage, StageUse};
 use crate::worker::Worker;
 
 /// Files up to this size are small.
@@ -140,13 +139,6 @@ fn write(workers: &mut [Worker<'_>], held: &mut Vec<Held>) {
 }
 
 impl Worker<'_> {
-    /// Records a failure, unless the run is cancelled: then the file stays open for the next run.
-    pub(crate) fn failed(&self, item: RootItem, error: &Error) {
-        if error.kind() != ErrorKind::Cancelled && !self.job.puts_off(item, error) {
-            self.job.fail(item, error);
-        }
-    }
-
     /// Reads one state of a file and the metadata of its copies.
     fn take(&mut self, item: RootItem, open: &Open, from: usize) -> Result<ReadFile, Error> {
         let (source, bytes) = self.read_into(item, open, from)?;
@@ -251,12 +243,7 @@ impl Worker<'_> {
             .mode_from_the_start(wanted, place.dir.gives_acl);
         let without_name = mode
             .filter(|_| place.over == Over::Nothing && wanted.xattrs.is_empty())
-            .and_then(|mode| {
-                Some(Stage::unnamed(
-                    unnamed::create(job, &place.dir, mode)?,
-                    mode,
-                ))
-            });
+            .and_then(|mode| Some(Stage::unnamed(create_unnamed(job, &place.dir, mode)?, mode)));
         let stage = match without_name {
             Some(stage) => stage,
             None => self.stage(&place, mode.map_or(StageUse::Fresh, StageUse::FreshWith))?,
@@ -275,92 +262,6 @@ impl Worker<'_> {
             .fetch_add(bytes.len() as u64, Relaxed);
         self.finish(place, stage, source.clone(), wanted, digest)
     }
-
-    /// Gives a complete stage its metadata, and queues it for its name.
-    pub(crate) fn finish(
-        &mut self,
-        mut place: Place,
-        stage: Stage,
-        source: FileStat,
-        wanted: &FileMetadata,
-        digest: Option<Digest>,
-    ) -> Result<(), Error> {
-        let staged = match self.give(&place, &stage, wanted) {
-            Ok(staged) => staged,
-            Err(error) => {
-                stage.remove(&place.dir);
-                return Err(error);
-            }
-        };
-        let lost = !self.lost.is_empty();
-        self.job.lost(&place.target, &mut self.lost);
-        if lost && self.job.plan.options.strict {
-            stage.remove(&place.dir);
-            return Err(incomplete(self.job.shown(&place.target)));
-        }
-        place.is_whole = !lost;
-        self.wait(place, stage, staged, source, digest)
-    }
-
-    /// Gives a stage its metadata, and returns its `stat` afterwards.
-    fn give(
-        &mut self,
-        place: &Place,
-        stage: &Stage,
-        wanted: &FileMetadata,
-    ) -> Result<FileStat, Error> {
-        let (file, giving) = (Subject::open(stage.file.as_fd()), &self.job.means.giving);
-        if stage.made_with.is_some() {
-            meta::give_rest(&file, wanted, giving, &mut self.lost);
-            let staged = self.staged(place, stage)?;
-            // Some file systems choose the owner, or the mode.
-            if wanted.has_owner_and_mode(&staged) {
-                return Ok(staged);
-            }
-            self.lost.clear();
-        }
-        meta::give(&file, wanted, giving, place.dir.gives_acl, &mut self.lost);
-        self.staged(place, stage)
-    }
-
-    fn staged(&self, place: &Place, stage: &Stage) -> Result<FileStat, Error> {
-        let stat = meta::fstat(&stage.file);
-        let stat = stat.map_err(|errno| self.job.refused(&place.target, "stat", errno))?;
-        Ok(FileStat::from(&stat))
-    }
-
-    /// Creates the stage of a file.
-    pub(crate) fn stage(&mut self, place: &Place, content: StageUse<'_>) -> Result<Stage, Error> {
-        let job = self.job;
-        let version = match content {
-            StageUse::Kept(source) => Some(source),
-            StageUse::Fresh | StageUse::FreshWith(_) => None,
-        };
-        let name = job.plan.id.stage(&place.dir, &place.target, version);
-        match stage::open(&place.dir, name, content) {
-            Ok(stage) => Ok(stage),
-            Err(NoStage::System(errno)) => Err(job.refused(&place.target, "create", errno)),
-            Err(NoStage::Foreign(why)) => {
-                let text = format!(
-                    "{}: the name of its stage is taken by what is not ours: {why}: left alone",
-                    bc_fs::Escaped(&job.shown(&place.target))
-                );
-                (job.means.observer)(crate::event::Event::Warning(&text));
-                let name = job.plan.spare.stage(&place.dir, &place.target, version);
-                stage::open(&place.dir, name, StageUse::Fresh)
-                    .map_err(|_| job.refused(&place.target, "create", Errno::EXIST))
-            }
-        }
-    }
-}
-
-/// Returns the failure of a copy without all its metadata, where that counts.
-pub(crate) fn incomplete(path: Vec<u8>) -> Error {
-    Error::with_message(
-        path,
-        "metadata",
-        "could not be given all that its source has",
-    )
 }
 
 fn grow(buffer: &mut Vec<u8>, end: usize) {

@@ -4,23 +4,27 @@
 //! directory and of the name that the copy will have: a resumed run finds it again, and no other
 //! run's stage is ever taken for it.
 
+pub(crate) mod complete;
+pub(crate) mod named;
+pub(crate) mod publish;
+
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
 use bc_digest::{Algorithm, hash};
 use bc_edit::journal::{FLAGS, check};
+use bc_edit::made::{self, Thing};
 use bc_edit::metadata::Subject;
 use bc_edit::names::{self, Temporary};
 use bc_edit::swap::{self, NotDone, Swap};
 use bc_edit::{content, entry};
-use bc_walk::{FileKind, FileStat, Stamp};
+use bc_fs::known::file_clock;
+use bc_walk::{Error, FileKind, FileStat, Stamp};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::beneath::DestDir;
-use crate::event::Event;
-use crate::existing::Existing;
+use crate::place::{DestDir, Existing};
 
 /// True if that is the name of a stage: a name in a journal is checked before it is used as one.
 pub(crate) fn is_stage(name: &[u8]) -> bool {
@@ -233,27 +237,6 @@ pub(crate) fn remove(dir: BorrowedFd<'_>, name: &str) {
     let _ = entry::unlink(dir, name);
 }
 
-/// File that a name is taken from.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Over {
-    /// None: a name that is taken is kept.
-    Nothing,
-    /// Any but a directory.
-    Anything,
-    /// This one alone, in this state.
-    This(Box<Existing>),
-}
-
-impl Over {
-    /// Returns the report of an entry that has its name.
-    pub(crate) fn event<'a>(&self, shown: &'a [u8]) -> Event<'a> {
-        match self {
-            Over::Nothing => Event::Copied(shown),
-            Over::Anything | Over::This(_) => Event::Replaced(shown),
-        }
-    }
-}
-
 /// When a file is looked at that is to lose its name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Look {
@@ -316,6 +299,37 @@ pub(crate) fn replace(
             Ok(Replaced::Displaced(swap::keep_beside(dir, staged, name)))
         }
     }
+}
+
+/// Makes a link or node under the name of a stage, and holds it. An error without a reason: the
+/// name was given to another file meanwhile.
+pub(crate) fn make(
+    dir: BorrowedFd<'_>,
+    name: &str,
+    thing: Thing<'_>,
+) -> Result<OwnedFd, (&'static str, Option<Errno>)> {
+    let refused = |errno| ("create", Some(errno));
+    let since = file_clock();
+    match made::make(dir, name, thing).map_err(Errno::from) {
+        Err(Errno::EXIST) => match refuse_foreign(dir, name) {
+            Ok(()) => {
+                remove(dir, name);
+                made::make(dir, name, thing).map_err(|failed| refused(failed.errno))?;
+            }
+            Err(NoStage::System(errno)) => return Err(refused(errno)),
+            Err(NoStage::Foreign(_)) => return Err(refused(Errno::EXIST)),
+        },
+        made => made.map_err(refused)?,
+    }
+    let held = made::hold(dir, name, thing, since);
+    let held = held.map_err(|errno| ("open", Some(errno)))?;
+    held.ok_or(("create", None))
+}
+
+/// Returns the failure of a file that lost its name before it got all its metadata.
+pub(crate) fn swapped(path: Vec<u8>) -> Error {
+    let text = "another program gave its temporary name to another file, which is left as it is";
+    Error::with_message(path, "create", text)
 }
 
 #[cfg(test)]

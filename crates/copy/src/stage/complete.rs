@@ -1,20 +1,23 @@
-//! Reading back of stages before they get their names: from wherever the kernel has them, or from
-//! the medium, past all caches in memory.
+//! A stage on its way to completeness: made, read back from wherever the kernel has it or from the
+//! medium, past all caches in memory, and given its metadata.
 
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Digest, Hasher};
-use bc_walk::Error;
+use bc_edit::metadata::{FileMetadata, Subject};
+use bc_walk::{Error, ErrorKind, FileStat};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::decide::{digest_of, read_full};
 use crate::event::Event;
+use crate::meta;
 use crate::options::ReadBack;
 use crate::place::Place;
-use crate::stage::Stage;
+use crate::sources::RootItem;
+use crate::stage::{self, NoStage, Stage, StageUse};
 use crate::worker::Worker;
 
 /// Alignment of direct reads, in the file and in memory: no block is larger.
@@ -116,10 +119,106 @@ fn direct(
     Ok(None)
 }
 
+impl Worker<'_> {
+    /// Creates the stage of a file.
+    pub(crate) fn stage(&mut self, place: &Place, content: StageUse<'_>) -> Result<Stage, Error> {
+        let job = self.job;
+        let version = match content {
+            StageUse::Kept(source) => Some(source),
+            StageUse::Fresh | StageUse::FreshWith(_) => None,
+        };
+        let name = job.plan.id.stage(&place.dir, &place.target, version);
+        match stage::open(&place.dir, name, content) {
+            Ok(stage) => Ok(stage),
+            Err(NoStage::System(errno)) => Err(job.refused(&place.target, "create", errno)),
+            Err(NoStage::Foreign(why)) => {
+                let text = format!(
+                    "{}: the name of its stage is taken by what is not ours: {why}: left alone",
+                    bc_fs::Escaped(&job.shown(&place.target))
+                );
+                (job.means.observer)(crate::event::Event::Warning(&text));
+                let name = job.plan.spare.stage(&place.dir, &place.target, version);
+                stage::open(&place.dir, name, StageUse::Fresh)
+                    .map_err(|_| job.refused(&place.target, "create", Errno::EXIST))
+            }
+        }
+    }
+
+    /// Gives a complete stage its metadata, and queues it for its name.
+    pub(crate) fn finish(
+        &mut self,
+        mut place: Place,
+        stage: Stage,
+        source: FileStat,
+        wanted: &FileMetadata,
+        digest: Option<Digest>,
+    ) -> Result<(), Error> {
+        let staged = match self.give(&place, &stage, wanted) {
+            Ok(staged) => staged,
+            Err(error) => {
+                stage.remove(&place.dir);
+                return Err(error);
+            }
+        };
+        let lost = !self.lost.is_empty();
+        self.job.lost(&place.target, &mut self.lost);
+        if lost && self.job.plan.options.strict {
+            stage.remove(&place.dir);
+            return Err(incomplete(self.job.shown(&place.target)));
+        }
+        place.is_whole = !lost;
+        self.wait(place, stage, staged, source, digest)
+    }
+
+    /// Gives a stage its metadata, and returns its `stat` afterwards.
+    fn give(
+        &mut self,
+        place: &Place,
+        stage: &Stage,
+        wanted: &FileMetadata,
+    ) -> Result<FileStat, Error> {
+        let (file, giving) = (Subject::open(stage.file.as_fd()), &self.job.means.giving);
+        if stage.made_with.is_some() {
+            meta::give_rest(&file, wanted, giving, &mut self.lost);
+            let staged = self.staged(place, stage)?;
+            // Some file systems choose the owner, or the mode.
+            if wanted.has_owner_and_mode(&staged) {
+                return Ok(staged);
+            }
+            self.lost.clear();
+        }
+        meta::give(&file, wanted, giving, place.dir.gives_acl, &mut self.lost);
+        self.staged(place, stage)
+    }
+
+    fn staged(&self, place: &Place, stage: &Stage) -> Result<FileStat, Error> {
+        let stat = meta::fstat(&stage.file);
+        let stat = stat.map_err(|errno| self.job.refused(&place.target, "stat", errno))?;
+        Ok(FileStat::from(&stat))
+    }
+
+    /// Records a failure, unless the run is cancelled: then the file stays open for the next run.
+    pub(crate) fn failed(&self, item: RootItem, error: &Error) {
+        if error.kind() != ErrorKind::Cancelled && !self.job.puts_off(item, error) {
+            self.job.fail(item, error);
+        }
+    }
+}
+
+/// Returns the failure of a copy without all its metadata, where that counts.
+pub(crate) fn incomplete(path: Vec<u8>) -> Error {
+    Error::with_message(
+        path,
+        "metadata",
+        "could not be given all that its source has",
+    )
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use bc_digest::hash;
+
+    use super::*;
 
     #[test]
     fn direct_reads_give_the_digest_of_any_length() {

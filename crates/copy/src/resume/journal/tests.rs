@@ -6,9 +6,9 @@ use bc_fs::known::Known;
 use bc_walk::{Identity, Stamp};
 
 use super::*;
-use crate::existing::Existing;
-use crate::known::NamedRecord;
-use crate::record::{CopiedRecord, Placed, RootRecord, SessionRecord};
+use crate::place::Existing;
+use crate::resume::known::NamedRecord;
+use crate::resume::record::{CopiedRecord, Placed, RootRecord, SessionRecord};
 
 const NOW: [u8; 16] = [7; 16];
 

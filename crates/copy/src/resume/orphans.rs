@@ -5,8 +5,10 @@
 //! like one are never searched for. A stage is removed only if no other user can have made it and
 //! no process works with it; the others are reported and left. A time that is yet to come proves no
 //! age.
-
-mod healing;
+//!
+//! The names of a restore's stages may lead to files that it made, which are of no use, but also to
+//! the original files, between an exchange of names and the next call. A file is removed only if it
+//! is known to be the former, or to have another name.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,26 +18,25 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::rc::Rc;
 
+use bc_edit::entry;
 use bc_edit::journal::{Claim, FLAGS, Found, Journal, Key, check, push};
 use bc_edit::sweep::{Sweep, remove_unheld};
-use bc_fs::Escaped;
-use bc_fs::dirfd;
 use bc_fs::place::Place;
+use bc_fs::{Escaped, dirfd};
 use bc_manifest::time::format_rfc3339;
-use bc_walk::FileStat;
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use bc_walk::{FileKind, FileStat};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::{Errno, retry_on_intr};
 
-use crate::beneath::DestDir;
+use crate::destination::file_system;
 use crate::event::{Event, Observer};
-use crate::job::shown_below;
-use crate::journal::{JournalContent, load};
-use crate::known::KnownWork;
 use crate::meta::fstat;
-use crate::record::{self, JobRecord};
+use crate::place::DestDir;
+use crate::resume::journal::{JournalContent, load};
+use crate::resume::known::KnownWork;
+use crate::resume::record::{self, JobRecord, Made};
+use crate::sources::{parts, shown_below};
 use crate::stage::{JobId, is_stage};
-use crate::target::file_system;
-use crate::tree::parts;
 
 /// Age up to which a journal or stage may be resumed from, in nanoseconds.
 const KEPT_NS: i64 = 7 * 24 * 3600 * 1_000_000_000;
@@ -117,7 +118,7 @@ fn journal(path: &Path, key: &Key, now: i64, observer: &Observer<'_>) {
             let text = format!("{}: {why}: left alone", Escaped(path));
             observer(Event::Warning(&text));
         };
-        healing::remove_left(&job, &at, &known, &left);
+        remove_left(&job, &at, &known, &left);
         return journal.remove();
     }
     let mut removed = 0;
@@ -152,7 +153,7 @@ pub(crate) fn after_restore(journal: Journal, left: &dyn Fn(&[u8], &str)) -> Res
         journal.remove();
         return Ok(());
     };
-    match about.filter(|(job, at)| healing::remove_left(job, at, &known, left)) {
+    match about.filter(|(job, at)| remove_left(job, at, &known, left)) {
         Some(_) => {
             journal.remove();
             Ok(())
@@ -249,5 +250,61 @@ fn orphan(dir: &DestDir, name: &str, now: i64) -> Orphan {
         Sweep::Removed => Orphan::Removed,
         Sweep::Held => Orphan::Left("somebody holds it".to_owned()),
         Sweep::Renamed => Orphan::Left("is something else now".to_owned()),
+    }
+}
+
+/// Removes them, and reports files that are left alone. Returns `false` if the tree is missing.
+pub(crate) fn remove_left(
+    job: &JobRecord,
+    at: &[u8],
+    known: &KnownWork,
+    left: &dyn Fn(&[u8], &str),
+) -> bool {
+    let Some(top) = top(job, at) else {
+        return false;
+    };
+    for path in &known.begun {
+        let (below, name) = parts(path);
+        let Ok(dir) = DestDir::open(top.fd.as_fd(), below) else {
+            continue;
+        };
+        let stage = JobId(job.id).stage(&dir, path, None);
+        let made = known.made.get(path).map_or(&[][..], |made| &made[..]);
+        if let Orphan::Left(why) = remove_unless_original(&dir, &stage, made) {
+            let shown = shown_below(&shown_below(at, below), stage.as_bytes());
+            left(&shown, &format!("{why} (for {})", Escaped(name)));
+        }
+    }
+    true
+}
+
+fn remove_unless_original(dir: &DestDir, stage: &str, made: &[Made]) -> Orphan {
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    let stat = match retry_on_intr(|| rustix::fs::statat(&dir.fd, stage, flags)) {
+        Ok(stat) => FileStat::from(&stat),
+        Err(Errno::NOENT) => return Orphan::None,
+        Err(errno) => return Orphan::Left(errno.to_string()),
+    };
+    let is_made = |made: &Made| {
+        let stamp = (stat.stamp.size, stat.stamp.mtime_ns);
+        made.ino == stat.id.ino && made.stamp.is_none_or(|made| made == stamp)
+    };
+    let is_empty = made.is_empty() && stat.stamp.size == 0;
+    match stat.kind() {
+        // Where it leads is in the manifest.
+        FileKind::Symlink => {}
+        // Another name of the repaired file, or of a file that has a second name by now.
+        FileKind::File if stat.nlink > 1 => {}
+        FileKind::File if is_empty || made.iter().any(is_made) => {}
+        FileKind::File => return Orphan::Left("may be what was there before a restore".to_owned()),
+        _ => return Orphan::Left("not a regular file".to_owned()),
+    }
+    let own = rustix::process::geteuid();
+    if stat.uid != own.as_raw() && !own.is_root() && stat.nlink == 1 {
+        return Orphan::Left("belongs to another user".to_owned());
+    }
+    match entry::unlink(&dir.fd, stage) {
+        Ok(()) => Orphan::Removed,
+        Err(failed) => Orphan::Left(failed.errno.to_string()),
     }
 }

@@ -14,9 +14,9 @@ use crate::decide::Decision;
 use crate::job::{DevicePair, Job};
 use crate::options::When;
 use crate::place::{Open, Place};
-use crate::record;
+use crate::resume::record;
+use crate::sources::RootItem;
 use crate::stage::{Stage, StageContent, StageUse};
-use crate::tree::RootItem;
 use crate::worker::Worker;
 
 /// Places of a file, by the numbers of the workers whose destinations take it.

@@ -1,18 +1,17 @@
 //! The manifest of a copy, which `bc integrity verify` accepts at once: the copied entries, with
 //! the digests taken on the way, and the records of an earlier manifest there for the rest.
 
-mod about;
-mod again;
 mod allowed;
 mod beside;
-mod earlier;
-mod heads;
+pub(crate) mod earlier;
 mod pipe;
 mod plan;
 mod whole;
 
+use std::ffi::OsStr;
 use std::io::{BufWriter, ErrorKind as IoErrorKind};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::Digest;
@@ -21,7 +20,11 @@ use bc_edit::entry;
 use bc_edit::output::OutputFile;
 use bc_fs::place::Place;
 use bc_manifest::integrity::{Entry, Header, Kind, Meta, ROOT, Scope};
+use bc_manifest::time::format_rfc3339;
 use bc_walk::{FileKind, FileStat};
+use earlier::{Earlier, ExistingManifest, Whole};
+use pipe::EntrySink;
+use plan::{ManifestHead, Next, below, heads, manifest_file, manifest_root, path_in, push};
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 
@@ -30,19 +33,13 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::job::Job;
 use crate::options::ManifestPlace;
-use crate::results::{Proof, Rows, State};
-use crate::stamp::{Ends, Lasting, Stamp};
-use crate::tree::{RootItem, SourceTree};
-use crate::unread::Unlisted;
-use crate::worker::{USUAL, Worker};
-use about::{header, scope};
-
-pub(crate) use again::read as read_recorded;
-pub(crate) use allowed::{refuse_copied, refuse_foreign};
-use earlier::{Earlier, ExistingManifest, Whole};
-use heads::{ManifestHead, Next, heads, push};
-use pipe::EntrySink;
-pub(crate) use plan::ManifestPlan;
+use crate::results::{Proof, Rows, State, Unlisted};
+use crate::resume::stamp::{Ends, Lasting, Stamp};
+use crate::sources::RootItem;
+use crate::worker::Worker;
+pub(crate) use allowed::{refuse_copied_manifest, refuse_foreign_manifest, refuse_odd_manifest};
+pub(crate) use earlier::recorded;
+pub(crate) use plan::{ManifestPlan, manifest_target};
 pub(crate) use whole::is_done;
 
 /// A manifest that is in its place.
@@ -319,24 +316,6 @@ fn fill(
     })
 }
 
-/// Returns the path of an entry in the manifest.
-fn path_in(tree: &SourceTree, plan: &ManifestPlan, item: RootItem) -> Vec<u8> {
-    let mut path = Vec::with_capacity(USUAL);
-    tree.write_target(item, &mut path);
-    below(plan, path)
-}
-
-/// Turns a path below the top into one of the manifest.
-fn below(plan: &ManifestPlan, mut path: Vec<u8>) -> Vec<u8> {
-    if !plan.below.is_empty() {
-        path.drain(..(plan.below.len() + 1).min(path.len()));
-    }
-    match path.is_empty() {
-        true => ROOT.to_vec(),
-        false => path,
-    }
-}
-
 /// Returns the manifest's entry for a path that could not be looked at.
 fn unlisted_entry(path: Vec<u8>, unlisted: &Unlisted) -> Entry {
     let mut entry = Entry::new(path, kind(unlisted.kind));
@@ -464,4 +443,89 @@ fn kind(kind: FileKind) -> Kind {
         FileKind::Block => Kind::Block,
         FileKind::Char => Kind::Char,
     }
+}
+
+/// Returns the plan of the manifest of a copy that has come to its end.
+pub(crate) fn plan(job: &Job<'_>) -> Option<ManifestPlan> {
+    let (top, first) = (&job.plan.top, &job.plan.tree.roots[0].source);
+    let file = manifest_file(job.plan.options, top, first)?;
+    let (root, below) = manifest_root(top, first);
+    if !below.is_empty() && job.plan.tree.items_of(0).is_empty() {
+        // Nothing was made of a source that could not be opened.
+        return None;
+    }
+    let made = |root: usize| {
+        let known = job.known_root(root);
+        job.site.new_roots[root].load(Relaxed) || known.is_some_and(|known| known.made)
+    };
+    let whole = !below.is_empty() && made(0);
+    Some(ManifestPlan {
+        file,
+        root,
+        below,
+        whole,
+    })
+}
+
+/// Returns the scope of the manifest, unless it describes all that is below its root.
+fn scope(
+    job: &Job<'_>,
+    plan: &ManifestPlan,
+    unlisted: &[Unlisted],
+    beside: &[Entry],
+    earlier: Option<&Option<Scope>>,
+) -> Option<Scope> {
+    // That is about everything, or the earlier one was.
+    if plan.whole || earlier == Some(&None) {
+        return None;
+    }
+    let is_direct = |path: &Vec<u8>| path != ROOT && !path.contains(&b'/');
+    let unlisted = unlisted.iter().map(|one| below(plan, one.target.clone()));
+    let beside = beside.iter().map(|entry| entry.path.clone());
+    let mut paths: Vec<Vec<u8>> = unlisted.chain(beside).filter(is_direct).collect();
+    for root in 0..job.plan.tree.roots.len() {
+        let name = &job.plan.tree.roots[root].name;
+        match plan.below.is_empty() && !name.is_empty() {
+            true => paths.push(name.clone()),
+            // The entries directly in a directory that existed before.
+            false => {
+                let items = job
+                    .plan
+                    .tree
+                    .items_of(root)
+                    .map(|item| path_in(&job.plan.tree, plan, RootItem(item)));
+                paths.extend(items.filter(is_direct));
+            }
+        }
+    }
+    if let Some(Some(scope)) = earlier {
+        paths.extend_from_slice(scope.paths());
+    }
+    Some(Scope::of(paths))
+}
+
+/// Returns the first record of the manifest.
+fn header(job: &Job<'_>, plan: &ManifestPlan, scope: Option<&Scope>) -> Header {
+    let options = job.plan.options;
+    let algorithm = options.algorithm.map_or("", |algorithm| algorithm.name());
+    let mut header = Header::new(algorithm, env!("CARGO_PKG_VERSION"));
+    header.tool = "bc copy".to_owned();
+    header.created_at = Some(format_rfc3339(options.now));
+    header.host.clone_from(&options.host);
+    header.machine.clone_from(&options.machine);
+    let root = match plan.root.is_empty() {
+        true => Path::new("."),
+        false => Path::new(OsStr::from_bytes(&plan.root)),
+    };
+    let real = std::fs::canonicalize(root);
+    header.root = Some(real.map_or_else(
+        |_| plan.root.clone(),
+        |real| real.into_os_string().into_encoded_bytes(),
+    ));
+    let found = rustix::fs::stat(root).ok();
+    header.root_dev = found.map(|stat| FileStat::from(&stat).id.dev);
+    if let Some(scope) = scope {
+        header.scope = scope.to_json();
+    }
+    header
 }

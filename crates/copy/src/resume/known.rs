@@ -6,14 +6,15 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Digest};
 use bc_fs::known::{Judgement, Known, MountSession};
 use bc_walk::{Identity, Stamp};
 
-use crate::existing::Existing;
-use crate::record::{CopiedRecord, Made, Placed, RootRecord, SessionRecord};
+use crate::place::Existing;
+use crate::resume::record::{CopiedRecord, Made, Placed, RootRecord, SessionRecord};
 
 /// Blocks of a stage by their numbers, with the hash values of their parts.
 pub(crate) type Blocks = HashMap<u64, Vec<[u8; 32]>>;

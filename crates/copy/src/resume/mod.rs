@@ -1,6 +1,12 @@
 //! The beginning of a copy: its journal is looked for before its destination is, since that may
 //! exist only because an interrupted run made it.
 
+pub(crate) mod journal;
+pub(crate) mod known;
+pub(crate) mod orphans;
+pub(crate) mod record;
+pub(crate) mod stamp;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -11,17 +17,16 @@ use bc_fs::mount::mount_number;
 use bc_walk::FileStat;
 use rustix::fs::AtFlags;
 
+use crate::destination::{self, Source, Top};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Observer};
 use crate::job::Begun;
-use crate::journal::{self, EarlierRuns, Free, Log, Site};
-use crate::known::KnownWork;
 use crate::options::CopyOptions;
-use crate::orphans;
-use crate::record::{self, JobRecord, SessionRecord};
+use crate::resume::journal::{EarlierRuns, Free, Log, Site};
+use crate::resume::known::KnownWork;
+use crate::resume::record::{JobRecord, SessionRecord};
+use crate::resume::stamp::given;
 use crate::stage::JobId;
-use crate::stamp::given;
-use crate::target::{self, Source, Top};
 
 /// Finds journal and destination, and refuses combinations that make no sense.
 pub(crate) fn begin(
@@ -31,9 +36,9 @@ pub(crate) fn begin(
 ) -> Result<Begun, Error> {
     let begun = match find_journal(options, sources, observer)? {
         JournalSearch::Earlier(found, top) => gone_on(options, *found, top)?,
-        JournalSearch::New(free) => anew(target::find(options, sources, None)?, free)?,
+        JournalSearch::New(free) => anew(destination::find(options, sources, None)?, free)?,
     };
-    target::refuse_itself(options, &begun.top, sources)?;
+    destination::refuse_itself(options, &begun.top, sources)?;
     if let Some(began) = begun.went_on {
         let text = format!(
             "goes on from the run of {}: {} files were recorded",
@@ -98,7 +103,7 @@ fn find_journal(
     let Some(state) = &options.state else {
         return Ok(JournalSearch::New(None));
     };
-    let names = target::JobNames::of(options);
+    let names = destination::JobNames::of(options);
     // One that does not fit may be about another volume: it stays.
     if let Some(name) = &names.without_volume
         && journal::path(state, name).exists()
@@ -189,9 +194,9 @@ fn still_fits(
     EarlierRuns { job, known, .. }: &EarlierRuns,
     is_of_volume: bool,
 ) -> Option<Top> {
-    let top = target::find(options, sources, Some(job.into)).ok()?;
+    let top = destination::find(options, sources, Some(job.into)).ok()?;
     // Another disk may be mounted there, and its root have the same number.
-    let file_system = target::file_system(&top.path, top.id.dev);
+    let file_system = destination::file_system(&top.path, top.id.dev);
     let same = match (&job.file_system[..], &file_system[..]) {
         ("", _) | (_, "") => is_of_volume || top.id.dev == job.top.dev,
         (then, now) => then == now,
@@ -234,7 +239,7 @@ pub(crate) fn start(begun: &mut Begun, options: &CopyOptions, observer: &Observe
                 into: begun.top.into,
                 top: begun.top.id,
                 algorithm: algorithm(options).to_owned(),
-                file_system: target::file_system(&begun.top.path, begun.top.id.dev),
+                file_system: destination::file_system(&begun.top.path, begun.top.id.dev),
             };
             record::push_job(&mut piece, &job);
             orphans::push_top(&mut piece, &begun.top.path);

@@ -4,7 +4,7 @@ use bc_digest::Digest;
 use bc_edit::journal;
 use bc_walk::{FileStat, Identity, Stamp};
 
-use crate::existing::Existing;
+use crate::place::Existing;
 
 /// Subject of the job; the first record.
 pub(crate) const JOB: u8 = 1;
@@ -36,7 +36,7 @@ pub(crate) const PLACED: u8 = 20;
 
 /// The volume that a device of the sources is, as numbered in this run.
 pub(crate) const VOLUME: u8 = 21;
-/// What a run gives its copies, see [`given`](crate::stamp::given).
+/// What a run gives its copies, see [`given`](crate::resume::stamp::given).
 pub(crate) const GIVEN: u8 = 22;
 /// A file that was recorded as complete could not be given all that its source has.
 pub(crate) const LACKING: u8 = 23;

@@ -10,7 +10,7 @@ use bc_walk::{FileStat, Identity};
 
 use crate::options::OnConflict;
 use crate::place::Place;
-use crate::tree::RootItem;
+use crate::sources::RootItem;
 
 /// The entries that have their names.
 pub(crate) struct NamedEntries {

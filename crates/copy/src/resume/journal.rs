@@ -6,7 +6,8 @@
 //! name is recorded after that.
 
 use std::fs::DirBuilder;
-use std::io::{self, ErrorKind};
+use std::io;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -17,8 +18,8 @@ use bc_edit::journal::{Claim, Found, Journal, Key};
 use bc_fs::place::Place;
 use bc_walk::OwnFile;
 
-use crate::known::KnownWork;
-use crate::record::{self, JobRecord};
+use crate::resume::known::KnownWork;
+use crate::resume::record::{self, JobRecord};
 
 /// State found of earlier runs.
 pub(crate) struct EarlierRuns {
