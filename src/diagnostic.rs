@@ -137,13 +137,16 @@ impl From<&PruneEvent> for Diagnostic {
     }
 }
 
-impl From<&bc_integrity::Error> for Diagnostic {
-    fn from(error: &bc_integrity::Error) -> Diagnostic {
+impl From<&bc_walk::job::Error> for Diagnostic {
+    fn from(error: &bc_walk::job::Error) -> Diagnostic {
         let diagnostic = Diagnostic::from(unless(error.to_string(), error.setting()));
         match (error.path(), error.operation()) {
-            (Some(path), Some(operation)) => {
-                diagnostic.about(path, operation, error.errno(), error.reason())
-            }
+            (Some(path), Some(operation)) => diagnostic.about(
+                path.as_os_str().as_encoded_bytes(),
+                operation,
+                error.raw_os_error(),
+                error.reason(),
+            ),
             _ => diagnostic,
         }
     }

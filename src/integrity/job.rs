@@ -8,8 +8,9 @@ use std::time::Instant;
 use bc_digest::{Algorithm, Batch, CpuFeatures};
 use bc_hash::HashProgress;
 use bc_integrity::change::Change;
-use bc_integrity::{Error, ErrorKind, Job, ManifestFile, Origin, Reading, WalkObserver, Work};
+use bc_integrity::{Job, ManifestFile, Origin, Reading, WalkObserver, Work};
 use bc_walk::Listing;
+use bc_walk::job::{Error, ErrorKind};
 
 use crate::details;
 use crate::exit::Exit;

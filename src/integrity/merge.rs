@@ -5,8 +5,9 @@ use std::io;
 use bc_fleet::{
     ListFile, MergeOptions, Merged, MergedLists, check_manifest, merge_lists, shard_of,
 };
-use bc_integrity::{Error, ErrorKind, ManifestFile};
+use bc_integrity::ManifestFile;
 use bc_manifest::Failure;
+use bc_walk::job::{Error, ErrorKind};
 
 use super::args::MergeArgs;
 use super::job::{Stop, done_or, open};

@@ -192,5 +192,5 @@ fn a_cancelled_job_waits_for_nobody() {
     let checked = ChecksumFile::new(&pipe).run(&means);
     assert_eq!(checked.unwrap_err().kind(), ErrorKind::Cancelled);
     let error = ManifestFile::open_until(&pipe, &cancel).unwrap_err();
-    assert_eq!(bit_crafts::Error::from(error).kind(), ErrorKind::Cancelled);
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
 }

@@ -386,7 +386,7 @@ impl RestoreOptions<'_> {
             let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
             report.hear(root, event);
         };
-        let restored = working(means, |work| restore(&what, work, &hear))?;
+        let restored = working(means, |work| Ok(restore(&what, work, &hear)?))?;
         let mut report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
         report.left = restored.left;
         report.others = restored.others;
@@ -536,7 +536,7 @@ impl From<crate::Error> for Error {
 impl From<RestoreError> for Error {
     fn from(error: RestoreError) -> Error {
         match error {
-            RestoreError::Verify(error) => error.into(),
+            RestoreError::Verify(error) => error,
             RestoreError::Restore(error) => error.into(),
         }
     }

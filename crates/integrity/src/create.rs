@@ -11,12 +11,13 @@ use bc_hash::resume::Resume;
 use bc_manifest::Failure;
 use bc_manifest::integrity::{Header, Kind, ROOT, ShardHeader, ShardTrailer, Trailer, Writer};
 use bc_manifest::time::format_rfc3339;
+use bc_walk::job::Error;
 use bc_walk::{EntryId, FileStats, OwnFile, Shard, Skipped};
 use serde_json::Value;
 
 use crate::devices::Devices;
 use crate::entry_loader::{EntryLoader, LoadedEntry, to_entry};
-use crate::error::{Error, ErrorKind};
+use crate::error::manifest_write_failed;
 use crate::flow::Flow;
 use crate::hashing;
 use crate::options::{Job, TreeOptions, Work};
@@ -157,7 +158,7 @@ pub fn create_recorded<W: Write>(
     let more = resume.map_or(0, |resume| resume.memory());
     let mut options = hash_options_beside(more, &tree, is_file, what.algorithm, work)?;
     options.resume = resume.cloned();
-    let mut writer = Writer::new(out, &header).map_err(Error::writing)?;
+    let mut writer = Writer::new(out, &header).map_err(manifest_write_failed)?;
     let mut devices = Devices::new(tree.root_dev());
     if what.shard.is_some() {
         devices.share(tree.listing.devices());
@@ -179,7 +180,7 @@ pub fn create_recorded<W: Write>(
                     return Ok(Flow::Continue);
                 }
                 let entry = to_entry(present, &mut devices);
-                writer.write(&entry).map_err(Error::writing)?;
+                writer.write(&entry).map_err(manifest_write_failed)?;
                 Ok(Flow::Continue)
             })
         },
@@ -188,7 +189,7 @@ pub fn create_recorded<W: Write>(
         .shard
         .map(|_| shard_trailer(&tree, &devices).to_fields());
     let end = end.unwrap_or_default();
-    let (out, trailer) = writer.finish_with(&end).map_err(Error::writing)?;
+    let (out, trailer) = writer.finish_with(&end).map_err(manifest_write_failed)?;
     let skipped = tree.listing.skipped().clone();
     Ok((
         out,
@@ -264,7 +265,7 @@ fn hash_options_beside(
         bytes,
         memory: tree.listing.memory() + tree.listing.len() as u64 * STATE + more,
     };
-    let reading = (work.reading)(job).map_err(|text| Error::new(ErrorKind::Usage, text))?;
+    let reading = (work.reading)(job).map_err(Error::usage)?;
     Ok(bc_hash::HashOptions::new(vec![algorithm])
         .cpu(work.cpu)
         .read(reading.read)

@@ -1,12 +1,13 @@
 //! `diff`: two manifests, offline.
 
 use bc_manifest::integrity::{Entry, Found, Kind, ROOT};
+use bc_walk::job::{Error, ErrorKind, path_of};
 
 use crate::Setting;
 use crate::compare::{Comparison, Detail, Offline, Sink};
 use crate::entry_loader::LoadedEntry;
 use crate::entry_ref::EntryRef;
-use crate::error::{Error, ErrorKind};
+use crate::error::write_failed;
 use crate::fields::{CompareRules, Field};
 use crate::flow::Flow;
 use crate::input::{ManifestFile, Trust};
@@ -15,7 +16,6 @@ use crate::manifest_stream::Prefetch;
 use crate::sides::{Pair, Receiver, Sides};
 use crate::soundness::{Soundness, reported_of_sound};
 use crate::summary::ComparisonSummary;
-use crate::verify::report_failed;
 
 /// Options of a comparison of manifests.
 #[derive(Clone, Copy, Debug)]
@@ -80,8 +80,8 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
         let message = format!(
             "digests are {is}, those of the other manifest {was}, so they cannot be compared"
         );
-        let error = Error::at(ErrorKind::Usage, what.new.name(), message);
-        return Err(error.unless(Setting::IgnoreDigest));
+        let error = Error::at(ErrorKind::Usage, &path_of(what.new.name()), message);
+        return Err(error.unless(Some(Setting::IgnoreDigest)));
     }
     let mut problems = Vec::new();
     if old.header().options != new.header().options {
@@ -118,7 +118,7 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
     problems.extend_from_slice(new.problems());
     let summary = comparison
         .finish(Offline)
-        .map_err(|error| report_failed(&error))?;
+        .map_err(|error| write_failed(&error))?;
     Ok(Diffed { summary, problems })
 }
 
@@ -148,7 +148,7 @@ impl Receiver for Difference<'_, '_> {
             }
             Pair::Added { new, above, .. } => comparison.added(new.path, &new.view, above, Offline),
         };
-        reported.map_err(|error| report_failed(&error))?;
+        reported.map_err(|error| write_failed(&error))?;
         Ok(comparison.flow())
     }
 }

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use bc_manifest::Failure;
 use bc_manifest::integrity::{Entry, Kind, Meta, Mounted, Xattrs};
 use bc_pool::Cancel;
+use bc_walk::job::Error;
 use bc_walk::{
     DirFdCache, DirId, EntryId, ErrorKind as WalkErrorKind, FileStat, Identity, Listing,
 };
@@ -17,7 +18,6 @@ use rustix::io::Errno;
 use crate::attributes;
 use crate::devices::Devices;
 use crate::entry_ref::EntryRef;
-use crate::error::{Error, ErrorKind};
 use crate::flow::Flow;
 use crate::hashing::{HashOutcome, Window};
 use crate::options::{Work, XattrPolicy};
@@ -120,7 +120,7 @@ impl<'a> EntryLoader<'a> {
         let end = range.end;
         for start in range.step_by(STEP as usize) {
             if cancel.is_cancelled() {
-                return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
+                return Err(Error::cancelled());
             }
             if self.each(start..end.min(start + STEP), None, &mut see)? == Flow::Stop {
                 return Ok(Flow::Stop);

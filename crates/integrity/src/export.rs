@@ -6,8 +6,9 @@ use bc_manifest::integrity::{Entry, Kind, ROOT};
 use bc_manifest::time::is_beyond;
 use bc_manifest::{End, gnu};
 use bc_walk::Entries;
+use bc_walk::job::{Error, ErrorKind, path_of};
 
-use crate::error::{Error, ErrorKind};
+use crate::error::write_failed;
 use crate::input::{ManifestFile, Trust};
 use crate::manifest_stream::Prefetch;
 use crate::verify::tree_options;
@@ -74,7 +75,11 @@ pub fn export<W: Write>(
     };
     if !known.is_empty() && !known.contains(&algorithm.as_str()) {
         let message = format!("the format has no {algorithm}, only {}", known.join(", "));
-        return Err(Error::at(ErrorKind::Usage, manifest.name(), message));
+        return Err(Error::at(
+            ErrorKind::Usage,
+            &path_of(manifest.name()),
+            message,
+        ));
     }
     let parents = match tree_options(header, trust)?.entries {
         Entries::Files => Parents::Missing,
@@ -89,8 +94,7 @@ pub fn export<W: Write>(
     let mut line = Vec::new();
     writer.begin(format, &mut line);
     loop {
-        out.write_all(&line)
-            .map_err(|error| Error::output(&error))?;
+        out.write_all(&line).map_err(|error| write_failed(&error))?;
         line.clear();
         match entries.take()? {
             Some(entry) => {

@@ -16,9 +16,9 @@ use bc_digest::{Algorithm, Digest};
 use bc_hash::{DigestSink, HashProgress, Totals, hash_with};
 use bc_pool::Cancel;
 use bc_read::Plan;
+use bc_walk::job::{Error, ErrorKind};
 use bc_walk::{EntryId, FileStat, Listing};
 
-use crate::error::{Error, ErrorKind};
 use crate::flow::Flow;
 
 /// Entries in a window: few enough that little is left to merge when the last file is read, and
@@ -429,7 +429,7 @@ fn wait_for(
     cancel: &Cancel,
     stop: &Cancel,
 ) -> Result<Window, Error> {
-    let cancelled = || Error::new(ErrorKind::Cancelled, "cancelled");
+    let cancelled = || Error::cancelled();
     let mut state = buffer.state.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         if let Some(reason) = cancel.reason() {

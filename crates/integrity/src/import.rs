@@ -10,9 +10,10 @@ use bc_manifest::integrity::{Entry, Header, Kind, Trailer, Writer, check_path};
 use bc_manifest::time::format_rfc3339;
 use bc_manifest::{Failure, Item, Options, Reader, hashdeep};
 use bc_walk::Entries;
+use bc_walk::job::{Error, ErrorKind, path_of};
 
 use crate::entry_ref::IMPORTED;
-use crate::error::{Error, ErrorKind};
+use crate::error::manifest_write_failed;
 use crate::options::TreeOptions;
 use packed::{Lines, PackedLine};
 
@@ -67,7 +68,7 @@ pub fn import<W: Write>(
     mut input: impl BufRead,
     out: W,
 ) -> Result<(W, Trailer), Error> {
-    let failed = |error: std::io::Error| Error::io(what.name, "read", &error);
+    let failed = |error: std::io::Error| Error::io(&path_of(what.name), "read", &error);
     let is_hashdeep = hashdeep::begins(input.fill_buf().map_err(failed)?);
     let (algorithm, mut lines) = match is_hashdeep {
         true => columns(what, input)?,
@@ -77,7 +78,7 @@ pub fn import<W: Write>(
         let text = format!(
             "memory budget: {most} bytes are too few for its lines; at least {needed} are needed"
         );
-        return Err(Error::at(ErrorKind::Refused, what.name, text));
+        return Err(Error::at(ErrorKind::Refused, &path_of(what.name), text));
     }
     lines.sort();
     if let Some(twice) = lines.path_of_two() {
@@ -94,7 +95,7 @@ pub fn import<W: Write>(
         ..TreeOptions::default()
     }
     .to_json();
-    let mut writer = Writer::new(out, &header).map_err(Error::writing)?;
+    let mut writer = Writer::new(out, &header).map_err(manifest_write_failed)?;
     for PackedLine { path, digest, size } in lines.iter() {
         let mut entry = Entry::new(path.to_vec(), Kind::File);
         (entry.digest, entry.size_alone) = (Digest::from_slice(digest), size);
@@ -107,13 +108,13 @@ pub fn import<W: Write>(
             errno: None,
             message: message.to_string(),
         });
-        writer.write(&entry).map_err(Error::writing)?;
+        writer.write(&entry).map_err(manifest_write_failed)?;
     }
-    writer.finish().map_err(Error::writing)
+    writer.finish().map_err(manifest_write_failed)
 }
 
 fn bad(what: &ImportOptions<'_>, message: impl Into<String>) -> Error {
-    Error::at(ErrorKind::Manifest, what.name, message)
+    Error::at(ErrorKind::Manifest, &path_of(what.name), message)
 }
 
 fn at_line(what: &ImportOptions<'_>, line: u64, message: &str) -> Error {
@@ -257,7 +258,7 @@ fn columns(what: &ImportOptions<'_>, input: impl BufRead) -> Result<(Algorithm, 
     let mut lines = Lines::within(what.most_memory);
     let mut reader = hashdeep::Reader::new(input);
     let refused = |error: &bc_manifest::Error| match error.io_error() {
-        Some(error) => Error::io(what.name, "read", error),
+        Some(error) => Error::io(&path_of(what.name), "read", error),
         None => bad(what, error.to_string()),
     };
     let unknown = |line: u64| at_line(what, line, "no column of a known algorithm");

@@ -18,9 +18,9 @@ use bc_manifest::compress;
 use bc_manifest::integrity::{Entry, Header, Policy, Reader, check_seal, read_seal};
 use bc_manifest::{Map, Value};
 use bc_pool::Cancel;
+use bc_walk::job::{Error, ErrorKind, path_of};
 use bc_walk::{Identity, OwnFile};
 
-use crate::error::{Error, ErrorKind};
 use crate::manifest_stream::{
     BATCH, BATCHES, LinesEnd, ManifestStream, Message, Prefetch, fill, problems,
 };
@@ -114,11 +114,10 @@ impl ManifestFile {
     /// Fails like [`open`](Self::open), or if it is a pipe or a device: those are not opened.
     pub fn open_to_replace(path: impl AsRef<Path>) -> Result<ManifestFile, Error> {
         let path = path.as_ref();
-        let name = path.as_os_str().as_bytes();
         match std::fs::metadata(path) {
             Ok(meta) if !meta.is_file() && !meta.is_dir() => Err(Error::at(
                 ErrorKind::Usage,
-                name,
+                path,
                 "not a file that could be replaced",
             )),
             _ => ManifestFile::open(path),
@@ -143,7 +142,7 @@ impl ManifestFile {
     /// cancelled.
     pub fn open_until(path: impl AsRef<Path>, cancel: &Cancel) -> Result<ManifestFile, Error> {
         match ManifestFile::open_at(path.as_ref(), cancel) {
-            Err(_) if cancel.is_cancelled() => Err(Error::new(ErrorKind::Cancelled, "cancelled")),
+            Err(_) if cancel.is_cancelled() => Err(Error::cancelled()),
             opened => opened.map(|manifest| manifest.cancelled_by(cancel)),
         }
     }
@@ -151,12 +150,12 @@ impl ManifestFile {
     fn open_at(path: &Path, cancel: &Cancel) -> Result<ManifestFile, Error> {
         let name = path.as_os_str().as_bytes();
         let failed =
-            |operation: &'static str| move |error: io::Error| Error::io(name, operation, &error);
+            |operation: &'static str| move |error: io::Error| Error::io(path, operation, &error);
         let is_device = |meta: &std::fs::Metadata| {
             let kind = meta.file_type();
             kind.is_char_device() || kind.is_block_device()
         };
-        let device = || Error::at(ErrorKind::Usage, name, "is a device, not a manifest");
+        let device = || Error::at(ErrorKind::Usage, path, "is a device, not a manifest");
         if std::fs::metadata(path).is_ok_and(|meta| is_device(&meta)) {
             return Err(device());
         }
@@ -169,7 +168,7 @@ impl ManifestFile {
         if meta.is_dir() {
             return Err(Error::at(
                 ErrorKind::Io,
-                name,
+                path,
                 "is a directory, not a manifest",
             ));
         }
@@ -213,12 +212,15 @@ impl ManifestFile {
     /// # Errors
     /// Fails if reading fails, if its first line is no manifest's, or if it does not end.
     pub fn from_reader(name: &[u8], input: impl Read) -> Result<ManifestFile, Error> {
+        let path = path_of(name);
         let source = piped::read(input).map_err(|failed| match failed {
-            piped::Failed::Io(error) => Error::io(name, "read", &error),
-            piped::Failed::NotOne(error) => Error::at(ErrorKind::Manifest, name, error.to_string()),
+            piped::Failed::Io(error) => Error::io(&path, "read", &error),
+            piped::Failed::NotOne(error) => {
+                Error::at(ErrorKind::Manifest, &path, error.to_string())
+            }
             piped::Failed::TooLong(bytes) => Error::at(
                 ErrorKind::Manifest,
-                name,
+                &path,
                 format!(
                     "over {} GiB from a pipe: save it to a file first",
                     bytes >> 30
@@ -465,7 +467,7 @@ impl ManifestFile {
 
     /// Makes the error of a manifest in which something is wrong.
     pub fn bad(&self, message: impl Into<String>) -> Error {
-        Error::at(ErrorKind::Manifest, &self.name, message)
+        Error::at(ErrorKind::Manifest, &path_of(&self.name), message)
     }
 
     /// Makes the error of a line that its reader refused or could not read.
@@ -479,10 +481,10 @@ impl ManifestFile {
     /// Makes the error of a failed read; damaged compression looks like one.
     pub fn unreadable(&self, error: &io::Error) -> Error {
         if self.cancel.is_cancelled() {
-            return Error::new(ErrorKind::Cancelled, "cancelled");
+            return Error::cancelled();
         }
         match error.raw_os_error() {
-            Some(_) => Error::io(&self.name, "read", error),
+            Some(_) => Error::io(&path_of(&self.name), "read", error),
             None => self.bad(format!("not readable: {error}")),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bc_hash::HashProgress;
 use bc_read::ReadOptions;
-use bc_walk::job::{Error, ErrorKind, Means, Progress};
+use bc_walk::job::{Error, Means, Progress};
 
 use crate::change::Change;
 use crate::options::{Job, Reading, Work};
@@ -45,7 +45,7 @@ impl Verification {
     /// Returns the result if everything could be read.
     ///
     /// # Errors
-    /// Of the kind [`Incomplete`](ErrorKind::Incomplete), with the number of entries that could
+    /// Of the kind [`Incomplete`](bc_walk::job::ErrorKind::Incomplete), with the number of entries that could
     /// not.
     pub fn complete(self) -> Result<Verification, Error> {
         match self.summary.unread() {
@@ -114,7 +114,7 @@ impl UpdateOptions<'_> {
     /// digest that it had: every later verification finds it again. So does a file that cannot be
     /// read. The manifest is replaced whole, or stays as it was; nothing of the tree is changed. If
     /// another process, a copy to the tree say, has written the manifest meanwhile, that stays, and
-    /// the update is [refused](ErrorKind::Refused): it can be run again.
+    /// the update is [refused](bc_walk::job::ErrorKind::Refused): it can be run again.
     ///
     /// # Errors
     /// As a verification; also if the manifest is of a part of a tree only (a shard, or what a copy
@@ -175,13 +175,10 @@ impl DiffOptions<'_> {
 ///
 /// # Errors
 /// If `work` fails, or it was cancelled.
-pub fn working<T, E>(
+pub fn working<T>(
     means: &Means<'_>,
-    work: impl FnOnce(&Work<'_>) -> Result<T, E>,
-) -> Result<T, Error>
-where
-    Error: From<E>,
-{
+    work: impl FnOnce(&Work<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
     let progress = HashProgress::default();
     let [files, bytes] = [AtomicU64::new(0), AtomicU64::new(0)];
     let now = || {
@@ -201,28 +198,6 @@ where
     means.run(now, || {
         let cancel = means.cancelled_by();
         let with = Work::new(means.workers(), &reading, cancel, &progress);
-        Ok(work(&with.shows_bytes(means.reports()))?)
+        work(&with.shows_bytes(means.reports()))
     })
-}
-
-impl From<crate::Error> for Error {
-    fn from(error: crate::Error) -> Error {
-        let kind = match error.kind() {
-            crate::ErrorKind::Io => ErrorKind::Io,
-            crate::ErrorKind::Manifest => ErrorKind::Manifest,
-            crate::ErrorKind::Refused => ErrorKind::Refused,
-            crate::ErrorKind::Usage => ErrorKind::Usage,
-            crate::ErrorKind::Cancelled => ErrorKind::Cancelled,
-            crate::ErrorKind::Panic => ErrorKind::Panic,
-        };
-        let found = match error.path() {
-            Some(path) => Error::at(kind, &bc_walk::job::path_of(path), error.message()),
-            None => Error::new(kind, error.message()),
-        };
-        let found = found.unless(error.setting());
-        match error.operation() {
-            Some(operation) => found.of_system(operation, error.errno()),
-            None => found,
-        }
-    }
 }

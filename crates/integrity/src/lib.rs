@@ -117,7 +117,7 @@ mod write;
 pub use bc_walk::job::Setting;
 pub use create::{CreateOptions, Created, OnFailure, Overwrite, create, create_recorded};
 pub use diff::{DiffOptions, Diffed, diff};
-pub use error::{Error, ErrorKind};
+pub use error::{manifest_write_failed, write_failed};
 pub use export::{Exported, Foreign, export};
 pub use import::{ImportOptions, import};
 pub use input::lines::LineInput;

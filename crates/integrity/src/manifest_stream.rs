@@ -11,8 +11,8 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
 
 use bc_manifest::integrity::{Entry, Header, Kind, Reader, path_order};
+use bc_walk::job::{Error, ErrorKind};
 
-use crate::error::{Error, ErrorKind};
 use crate::flow::Flow;
 use crate::input::lines::LineInput;
 use crate::options::Work;

@@ -6,12 +6,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use bc_manifest::integrity::{Entry, Header};
+use bc_walk::job::{Error, ErrorKind, path_of};
 
 use crate::Setting;
 use crate::change::Class;
 use crate::entry_loader::LoadedEntry;
 use crate::entry_ref::{EntryRef, is_same_mtime};
-use crate::error::{Error, ErrorKind};
 use crate::evidence::Weight;
 use crate::options::{MissingMounts, RootCheck};
 use crate::sides::Absence;
@@ -104,6 +104,6 @@ impl<'a> MountGuard<'a> {
             shown.push(b'/');
         }
         shown.extend_from_slice(path);
-        Error::at(ErrorKind::Refused, &shown, why).unless(Setting::Force)
+        Error::at(ErrorKind::Refused, &path_of(&shown), why).unless(Some(Setting::Force))
     }
 }

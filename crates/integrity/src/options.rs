@@ -3,10 +3,9 @@
 use bc_digest::CpuFeatures;
 use bc_pool::Cancel;
 use bc_pool::dispatch::Start;
+use bc_walk::job::{Error, ErrorKind};
 use bc_walk::{Entries, FileSystems, Globs, Hidden, IgnoreFiles, Metadata, Symlinks, Workers};
 use serde_json::{Map, Value, json};
-
-use crate::error::{Error, ErrorKind};
 
 /// Recording of extended attributes.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -126,7 +125,7 @@ impl TreeOptions {
     /// Fails if a glob cannot be parsed.
     pub fn to_walk(&self) -> Result<bc_walk::WalkOptions, Error> {
         let globs = |patterns: &[Vec<u8>]| {
-            Globs::new(patterns).map_err(|error| Error::new(ErrorKind::Usage, error.to_string()))
+            Globs::new(patterns).map_err(|error| Error::usage(error.to_string()))
         };
         Ok(bc_walk::WalkOptions::default()
             .hidden(self.hidden)

@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use bc_manifest::integrity::{Expected, Header, Kind, Matcher, Meta};
 use bc_manifest::time::{is_beyond, parse_rfc3339};
 use bc_pool::Cancel;
+use bc_walk::job::Error;
 use bc_walk::{DirId, EntryId, Identity};
 
 use crate::entry_ref::kind;
-use crate::error::Error;
 use crate::input::{Bytes, ManifestFile};
 use crate::passing::Run;
 use crate::steps::may_have_steps;

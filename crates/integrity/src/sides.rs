@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use bc_manifest::integrity::{Entry, ROOT};
 use bc_walk::EntryId;
+use bc_walk::job::Error;
 
 use crate::entry_loader::{EntryLoader, LoadedEntry};
 use crate::entry_ref::EntryRef;
-use crate::error::Error;
 use crate::flow::Flow;
 use crate::input::{ManifestFile, Trust};
 use crate::manifest_stream::{ManifestStream, Position};

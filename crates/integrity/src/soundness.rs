@@ -6,9 +6,10 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::sync::Arc;
 
+use bc_walk::job::Error;
+
 use crate::change::Change;
 use crate::compare::Sink;
-use crate::error::Error;
 use crate::input::{ManifestFile, Trust};
 use crate::manifest_stream::{LinesEnd, fill};
 use crate::passing::{Passing, Run};

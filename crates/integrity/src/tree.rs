@@ -9,13 +9,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bc_manifest::integrity::{Kind, ROOT, path_order};
+use bc_walk::job::Error;
 use bc_walk::{EntryId, FileStat, FileStats, Listing, OwnFile, Shard, Symlinks};
 
 use self::mount_points::MountPoints;
 pub(crate) use self::unread::failure;
 use self::unread::{Unlisted, Unread};
 use crate::entry_ref::{EntryRef, kind};
-use crate::error::{Error, ErrorKind};
+use crate::error::root_failed;
 use crate::mounts::Mounts;
 use crate::options::{TreeOptions, Work};
 
@@ -82,10 +83,10 @@ impl Tree {
         walk.skipped = work.observer.map_or_else(Default::default, |o| o.skipped);
         let listing = bc_walk::walk(&[root.to_owned()], &walk, work.walk_workers, work.cancel)?;
         if work.cancel.is_cancelled() {
-            return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
+            return Err(Error::cancelled());
         }
         if let (true, [error, ..]) = (listing.is_empty(), listing.errors()) {
-            return Err(Error::of_root(error));
+            return Err(root_failed(error));
         }
         if let Some(observer) = work.observer {
             (observer.walked)(&listing);

@@ -12,7 +12,6 @@ mod second_pass;
 mod unchanged;
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
 
@@ -20,6 +19,7 @@ use bc_edit::atomic::{AsRead, lock, remove_leftovers};
 use bc_hash::Totals;
 use bc_manifest::integrity::Trailer;
 use bc_manifest::time::format_rfc3339;
+use bc_walk::job::{Error, ErrorKind};
 use bc_walk::{EntryId, FileStats, Listing, OwnFile, Skipped};
 
 use crate::Setting;
@@ -27,7 +27,7 @@ use crate::compare::{Comparison, Detail, Sink};
 use crate::create::hash_options;
 use crate::devices::Devices;
 use crate::entry_loader::EntryLoader;
-use crate::error::{Error, ErrorKind};
+use crate::error::write_failed;
 use crate::fields::{CompareMode, CompareRules, Fields};
 use crate::hashing::{self, EarlierResults};
 use crate::hint::Hints;
@@ -41,7 +41,7 @@ use crate::sides::Sides;
 use crate::summary::ComparisonSummary;
 use crate::tree::Tree;
 use crate::unmounted::Unmounted;
-use crate::verify::{refuse_part, refuse_root, refused, report_failed, tree_options};
+use crate::verify::{refuse_part, refuse_root, refused, tree_options};
 use first_pass::plan;
 use output::Output;
 use second_pass::{Late, SecondPass};
@@ -178,26 +178,25 @@ pub fn update_reported(
     sink: &mut Sink<'_>,
     flush: &mut dyn FnMut() -> std::io::Result<()>,
 ) -> Result<Updated, Error> {
-    let name = what.manifest.as_os_str().as_bytes();
     // Locking opens it, which would wait for the other end of a pipe.
     ManifestFile::open_to_replace(what.manifest)?;
     let locked = lock(what.manifest).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => Error::at(
             ErrorKind::Refused,
-            name,
+            what.manifest,
             "another update of this manifest is running",
         ),
-        _ => Error::io(name, "open", &error),
+        _ => Error::io(what.manifest, "open", &error),
     })?;
     let held = locked.try_clone().and_then(AsRead::new);
-    let held = held.map_err(|error| Error::io(name, "stat", &error))?;
+    let held = held.map_err(|error| Error::io(what.manifest, "stat", &error))?;
     // Before the walk, which would list them.
     remove_leftovers(what.manifest);
     let manifest = ManifestFile::open_to_replace(what.manifest)?.cancelled_by(work.cancel);
     let (Some(own), Some(_)) = (manifest.own_file(), manifest.directory()) else {
         return Err(Error::at(
             ErrorKind::Usage,
-            name,
+            what.manifest,
             "not a file that could be replaced",
         ));
     };
@@ -225,8 +224,8 @@ pub fn update_reported(
     if what.root_check == RootCheck::Careful && plan.loses_all() {
         let recorded = place::recorded_root(&header);
         let message = format!("nothing of {recorded} is found there: another directory?");
-        let error = Error::at(ErrorKind::Refused, what.root.as_bytes(), message);
-        return Err(error.unless(Setting::Force));
+        let error = Error::at(ErrorKind::Refused, Path::new(what.root), message);
+        return Err(error.unless(Some(Setting::Force)));
     }
     let candidates = std::mem::take(&mut plan.candidates);
     let chosen = choose(candidates, &tree.listing, what.reread, what.now);
@@ -298,7 +297,7 @@ pub fn update_reported(
         ..
     } = pass;
     let output = output.end()?;
-    let reported = |error: std::io::Error| report_failed(&error);
+    let reported = |error: std::io::Error| write_failed(&error);
     let verdicts = comparison.settle(&mut hints).map_err(reported)?;
     late.settle(verdicts, what, &known, again)?;
     let finished = comparison.finish_recorded(hints);
@@ -356,7 +355,7 @@ fn scrub(
         let totals = read.read(listing, &plan, hash, work.cancel, work.progress)?;
         scrubbed.totals.merge(totals);
         if work.cancel.is_cancelled() {
-            return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
+            return Err(Error::cancelled());
         }
     }
     Ok(scrubbed)

@@ -1,19 +1,19 @@
 //! `verify`: compares a tree with its manifest.
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use bc_hash::Totals;
 use bc_manifest::integrity::{Header, Kind, ROOT, Scope};
+use bc_walk::job::{Error, ErrorKind, path_of};
 use bc_walk::{EntryId, FileStats, OwnFile, Skipped};
 
 use crate::Setting;
 use crate::compare::{Comparison, Detail, Sink};
 use crate::create::{hash_options, is_read};
 use crate::entry_loader::EntryLoader;
-use crate::error::{Error, ErrorKind};
+use crate::error::write_failed;
 use crate::fields::{CompareRules, Field};
 use crate::flow::Flow;
 use crate::hashing;
@@ -197,7 +197,7 @@ pub fn verify(
     }
     let problems = sides.problems().to_vec();
     let summary = comparison.finish(hints);
-    let mut summary = summary.map_err(|error| report_failed(&error))?;
+    let mut summary = summary.map_err(|error| write_failed(&error))?;
     (summary.files_read, summary.bytes_read) = (totals.read.files, totals.read.bytes);
     let skipped = tree.listing.skipped().clone();
     Ok(Verified {
@@ -270,7 +270,11 @@ pub(crate) fn refuse_part(manifest: &ManifestFile, header: &Header) -> Result<()
     for (key, value) in [("scope", &header.scope), ("shard", &header.shard)] {
         if !value.is_null() {
             let message = format!("holds a part of a tree only ({key}: {value})");
-            return Err(Error::at(ErrorKind::Usage, manifest.name(), message));
+            return Err(Error::at(
+                ErrorKind::Usage,
+                &path_of(manifest.name()),
+                message,
+            ));
         }
     }
     Ok(())
@@ -296,7 +300,7 @@ pub(crate) fn refuse_root(
     };
     if let Some(recorded) = recorded.filter(|recorded| *recorded != shape) {
         let message = format!("is {shape}; the root of the manifest is {recorded}");
-        return Err(Error::at(ErrorKind::Refused, root.as_bytes(), message));
+        return Err(Error::at(ErrorKind::Refused, Path::new(root), message));
     }
     if !tree.is_empty() || check == RootCheck::Forced {
         return Ok(());
@@ -324,11 +328,7 @@ fn recorded_shape(old: &mut ManifestStream) -> Result<Option<&'static str>, Erro
 
 pub(crate) fn refused(root: &OsStr, what: &str) -> Error {
     let message = format!("{what}: not mounted?");
-    Error::at(ErrorKind::Refused, root.as_bytes(), message).unless(Setting::Force)
-}
-
-pub(crate) fn report_failed(error: &std::io::Error) -> Error {
-    Error::output(error)
+    Error::at(ErrorKind::Refused, Path::new(root), message).unless(Some(Setting::Force))
 }
 
 /// State of the comparison of both sides.
@@ -372,7 +372,7 @@ impl Receiver for Verification<'_, '_> {
                 self.comparison.added(new.path, &new.view, above, site)
             }
         };
-        reported.map_err(|error| report_failed(&error))?;
+        reported.map_err(|error| write_failed(&error))?;
         Ok(self.comparison.flow())
     }
 }

@@ -147,7 +147,7 @@ impl<'a> Collector<'a> {
 
     /// True if files are recorded, and none of them is there any more, under whatever name.
     /// Directories do not count: other trees have them by the same names.
-    pub(super) fn lost_all(&self, manifest: &ManifestFile) -> Result<bool, bc_integrity::Error> {
+    pub(super) fn lost_all(&self, manifest: &ManifestFile) -> Result<bool, bc_walk::job::Error> {
         if self.leaves_gone == 0 {
             return Ok(false);
         }
@@ -323,7 +323,7 @@ const NOT_RECORDED: &str = "the manifest says something else of it by now: left 
 pub(super) fn describe(
     manifest: &ManifestFile,
     collected: Collector<'_>,
-) -> Result<(Vec<Need>, Records), bc_integrity::Error> {
+) -> Result<(Vec<Need>, Records), bc_walk::job::Error> {
     let restores_removed = collected.only.contains(&Loss::Removed);
     let forced = collected.forced;
     let went: HashSet<Vec<u8>> = collected.moved.iter().cloned().collect();

@@ -180,7 +180,7 @@ pub struct Restored {
 #[derive(Debug)]
 pub enum RestoreError {
     /// The tree could not be verified: a guard, or the manifest.
-    Verify(bc_integrity::Error),
+    Verify(bc_walk::job::Error),
     /// Another operation that the whole restore needs.
     Restore(Error),
 }
@@ -196,12 +196,6 @@ impl fmt::Display for RestoreError {
 
 impl std::error::Error for RestoreError {}
 
-impl From<bc_integrity::Error> for RestoreError {
-    fn from(error: bc_integrity::Error) -> RestoreError {
-        RestoreError::Verify(error)
-    }
-}
-
 impl From<Error> for RestoreError {
     fn from(error: Error) -> RestoreError {
         RestoreError::Restore(error)
@@ -210,7 +204,7 @@ impl From<Error> for RestoreError {
 
 impl From<bc_walk::job::Error> for RestoreError {
     fn from(error: bc_walk::job::Error) -> RestoreError {
-        RestoreError::Verify(bc_integrity::Error::from(error))
+        RestoreError::Verify(error)
     }
 }
 

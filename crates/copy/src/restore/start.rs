@@ -163,7 +163,7 @@ pub(super) fn look(
     work: &Work<'_>,
     own: Option<OwnFile>,
     collected: &mut Collector<'_>,
-) -> Result<(Verified, Reading), bc_integrity::Error> {
+) -> Result<(Verified, Reading), bc_walk::job::Error> {
     let leave_out: Vec<OwnFile> = options.leave_out.iter().cloned().chain(own).collect();
     let what = VerifyOptions::new(options.root, options.manifest)
         // All fields, so that the present state is known: the file may be gone or changed when its

@@ -5,9 +5,9 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
 use bc_manifest::integrity::{Entry, Kind};
 use bc_pool::Cancel;
+use bc_walk::job::{Error, ErrorKind};
 
 use super::parts::Parts;
-use bc_integrity::{Error, ErrorKind};
 
 /// Entries that are handed over at once.
 const BATCH: usize = 512;
@@ -92,7 +92,7 @@ impl Batches {
         let batch = std::mem::replace(&mut self.batch, next);
         let count = std::mem::take(&mut self.count);
         // The taking side has failed, and reports the reason.
-        let ended = |_| Error::new(ErrorKind::Cancelled, "cancelled");
+        let ended = |_| Error::cancelled();
         self.sender.send((batch, count)).map_err(ended)
     }
 }

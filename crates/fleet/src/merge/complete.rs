@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bc_integrity::{Error, ErrorKind};
+use bc_walk::job::{Error, ErrorKind};
 
 /// Numbers of missing parts that a message lists.
 const NAMED: usize = 10;

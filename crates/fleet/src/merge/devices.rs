@@ -1,9 +1,9 @@
 //! Devices of the entries of all parts, numbered as one run would have numbered them.
 
 use bc_manifest::integrity::Entry;
+use bc_walk::job::Error;
 
 use super::parts::Parts;
-use bc_integrity::Error;
 
 /// A device, as far as it can be distinguished from others in all parts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

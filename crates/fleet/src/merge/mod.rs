@@ -16,6 +16,7 @@ use bc_manifest::integrity::{Entry, Header, Kind, Trailer, Writer, path_order};
 use bc_manifest::time::parse_rfc3339;
 use bc_pool::Cancel;
 use bc_walk::Shard;
+use bc_walk::job::{Error, ErrorKind};
 
 pub use self::lists::{ListFile, MergedLists, merge_lists};
 
@@ -24,7 +25,7 @@ use self::devices::MergedDevices;
 use self::moved::Inodes;
 use self::part::{Part, part_of};
 use self::parts::{Directories, Parts};
-use bc_integrity::{Error, ErrorKind, ManifestFile, Trust};
+use bc_integrity::{ManifestFile, Trust, manifest_write_failed};
 
 /// Number of unreadable entries that are returned with their paths.
 const MOST_UNREAD: usize = 10_000;
@@ -83,10 +84,10 @@ pub struct Merged {
 /// is unknown to the part it belongs to; if the run is cancelled.
 pub fn merge<W: Write>(what: &MergeOptions<'_>, out: W) -> Result<(W, Merged), Error> {
     if what.manifests.is_empty() {
-        return Err(Error::new(ErrorKind::Usage, "no manifests"));
+        return Err(Error::usage("no manifests"));
     }
     let parts = Parts::open(what)?;
-    let mut writer = Writer::new(out, &parts.header).map_err(Error::writing)?;
+    let mut writer = Writer::new(out, &parts.header).map_err(manifest_write_failed)?;
     let seen = Seen {
         devices: MergedDevices::new(&parts),
         inodes: Inodes::default(),
@@ -94,12 +95,12 @@ pub fn merge<W: Write>(what: &MergeOptions<'_>, out: W) -> Result<(W, Merged), E
         follows: parts.header.options.get("follow_symlinks") == Some(&true.into()),
         unread: Vec::new(),
     };
-    let write = |entry: &Entry| writer.write(entry).map_err(Error::writing);
+    let write = |entry: &Entry| writer.write(entry).map_err(manifest_write_failed);
     let mut seen = read_ahead(&parts, what.cancel, seen, Seen::see, write)?;
     seen.known.compare(&parts, what.cancel)?;
     let repeated = seen.inodes.repeated().map_err(|error| spilling(&error))?;
     let moved = moved::find(&parts, what.cancel, &mut seen.devices, &repeated)?;
-    let (out, trailer) = writer.finish().map_err(Error::writing)?;
+    let (out, trailer) = writer.finish().map_err(manifest_write_failed)?;
     let unread = seen.unread;
     Ok((
         out,
@@ -203,7 +204,7 @@ fn is_read(entry: &Entry) -> bool {
 
 fn stop_if(cancel: &Cancel) -> Result<(), Error> {
     match cancel.is_cancelled() {
-        true => Err(Error::new(ErrorKind::Cancelled, "cancelled")),
+        true => Err(Error::cancelled()),
         false => Ok(()),
     }
 }

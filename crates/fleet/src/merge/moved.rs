@@ -8,10 +8,10 @@ use std::io::{self, BufRead, BufReader};
 use bc_edit::spill::Spill;
 use bc_manifest::integrity::{Entry, Kind};
 use bc_pool::Cancel;
+use bc_walk::job::Error;
 
 use super::devices::MergedDevices;
 use super::parts::Parts;
-use bc_integrity::Error;
 
 /// Numbers in memory: 16 MiB.
 const RUN: usize = 2 << 20;

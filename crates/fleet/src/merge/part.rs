@@ -4,8 +4,9 @@ use bc_manifest::integrity::{
     Entry, Header, Kind, ROOT, Reader, ShardHeader, ShardTrailer, Trailer,
 };
 use bc_walk::Shard;
+use bc_walk::job::Error;
 
-use bc_integrity::{Error, LineInput, ManifestFile, Trust};
+use bc_integrity::{LineInput, ManifestFile, Trust};
 
 /// One input and its current entry.
 pub(super) struct Part<'a> {

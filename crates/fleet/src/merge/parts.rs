@@ -6,12 +6,13 @@ use std::ops::Range;
 use bc_manifest::Value;
 use bc_manifest::integrity::{Header, Kind, ShardTrailer};
 use bc_pool::Cancel;
+use bc_walk::job::Error;
 use bc_walk::{DirectorySet, Shard};
 
 use super::complete::PartInputs;
 use super::part::{end_of, not_a_part, part_of};
 use super::{MergeOptions, stop_if};
-use bc_integrity::{Error, ManifestFile};
+use bc_integrity::ManifestFile;
 
 /// The parts of a tree, each once.
 pub(super) struct Parts<'a> {

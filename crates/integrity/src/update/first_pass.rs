@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bc_manifest::integrity::{Entry, Found, Kind, ROOT, UNSEEN_AT};
 use bc_manifest::time::parse_rfc3339;
 use bc_walk::EntryId;
+use bc_walk::job::Error;
 
 use super::renames::Renames;
 use super::unchanged::{Judge, Unchanged};
@@ -13,7 +14,6 @@ use super::{Damaged, EVERYTHING, UpdateOptions};
 use crate::change::Class;
 use crate::entry_loader::{EntryLoader, LoadedEntry};
 use crate::entry_ref::{EntryRef, is_same_mtime};
-use crate::error::Error;
 use crate::evidence::{Evidence, Weight};
 use crate::flow::Flow;
 use crate::input::{ManifestFile, Trust};

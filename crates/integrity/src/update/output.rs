@@ -1,16 +1,15 @@
 //! Output of an update: beside the old manifest, compressed if that is.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bc_edit::atomic::{AsRead, AtomicFile, Uncommitted};
 use bc_manifest::compress::Compressor;
 use bc_manifest::integrity::{Entry, Header, Trailer, Writer};
+use bc_walk::job::{Error, ErrorKind};
 
-use crate::error::{Error, ErrorKind};
 use crate::input::{ManifestFile, Trust};
 
 /// The new manifest beside the old one, or nothing.
@@ -26,12 +25,19 @@ struct Successor {
     file: AtomicFile,
     /// The manifest that it replaces.
     old: AsRead,
-    path: Vec<u8>,
+    path: PathBuf,
 }
 
 impl Successor {
     fn failed(&self) -> impl Fn(std::io::Error) -> Error + '_ {
         |error| Error::io(&self.path, "write", &error)
+    }
+
+    fn unwritten(&self, error: bc_manifest::Error) -> Error {
+        match error.io_error() {
+            Some(error) => Error::io(&self.path, "write", error),
+            None => Error::at(ErrorKind::Io, &self.path, format!("write: {error}")),
+        }
     }
 
     /// Begins a manifest in it.
@@ -44,7 +50,7 @@ impl Successor {
         };
         let writer = Writer::new(encoder, header);
         Ok(New {
-            writer: writer.map_err(|error| Error::writing(error).about(&self.path))?,
+            writer: writer.map_err(|error| self.unwritten(error))?,
             to: self,
         })
     }
@@ -87,12 +93,11 @@ impl Output {
         held: &AsRead,
         header: &Header,
     ) -> Result<Output, Error> {
-        let failed =
-            |error: std::io::Error| Error::io(path.as_os_str().as_bytes(), "write", &error);
+        let failed = |error: std::io::Error| Error::io(path, "write", &error);
         let to = Successor {
             file: AtomicFile::create(path).map_err(failed)?,
             old: held.try_clone().map_err(failed)?,
-            path: path.as_os_str().as_bytes().to_vec(),
+            path: path.to_owned(),
         };
         Ok(Output(Some(to.begin(header, old.is_compressed())?)))
     }
@@ -101,7 +106,7 @@ impl Output {
         match &mut self.0 {
             Some(new) => {
                 let written = new.writer.write(entry);
-                written.map_err(|error| Error::writing(error).about(&new.to.path))
+                written.map_err(|error| new.to.unwritten(error))
             }
             None => Ok(()),
         }
@@ -113,9 +118,7 @@ impl Output {
             return Ok(Ended(None));
         };
         let failed = to.failed();
-        let (encoder, trailer) = writer
-            .finish()
-            .map_err(|error| Error::writing(error).about(&to.path))?;
+        let (encoder, trailer) = writer.finish().map_err(|error| to.unwritten(error))?;
         let out = match encoder {
             Encoder::Plain(out) => out,
             Encoder::Zstd(out) => out.finish().map_err(&failed)?,
@@ -136,11 +139,10 @@ impl Ended {
             return Ok(self);
         };
         let file = first.file.file().try_clone().map_err(first.failed())?;
-        let written = ManifestFile::of(&first.path, file);
+        let written = ManifestFile::of(first.path.as_os_str().as_bytes(), file);
         let mut entries = written.again(Trust::Checked)?;
         let again = Successor {
-            file: AtomicFile::create(Path::new(OsStr::from_bytes(&first.path)))
-                .map_err(first.failed())?,
+            file: AtomicFile::create(&first.path).map_err(first.failed())?,
             old: first.old.try_clone().map_err(first.failed())?,
             path: first.path.clone(),
         };

@@ -8,9 +8,9 @@ use bc_digest::Digest;
 use bc_manifest::integrity::{Entry, Found, Kind};
 use bc_manifest::time::is_beyond;
 use bc_walk::EntryId;
+use bc_walk::job::Error;
 
 use crate::entry_ref::EntryRef;
-use crate::error::Error;
 use crate::manifest_stream::ManifestStream;
 use crate::swaps::{Renamed, rings};
 

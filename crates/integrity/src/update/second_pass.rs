@@ -7,6 +7,7 @@ use bc_fs::known::Judgement;
 use bc_manifest::integrity::{Entry, Found, Kind, UNSEEN_AT};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::EntryId;
+use bc_walk::job::Error;
 
 use super::first_pass::Plan;
 use super::output::{Ended, Output};
@@ -17,7 +18,7 @@ use crate::compare::{Comparison, Elsewhere, Verdict, Verdicts};
 use crate::devices::Devices;
 use crate::entry_loader::{LoadedEntry, to_entry};
 use crate::entry_ref::EntryRef;
-use crate::error::Error;
+use crate::error::write_failed;
 use crate::flow::Flow;
 use crate::hint::Hints;
 use crate::judge::is_untouched;
@@ -26,7 +27,6 @@ use crate::manifest_stream::ManifestStream;
 use crate::second::is_second;
 use crate::sides::{Absence, Pair, Receiver};
 use crate::unread::UnreadDir;
-use crate::verify::report_failed;
 
 /// State of the second pass.
 pub(super) struct SecondPass<'a, 's> {
@@ -196,7 +196,7 @@ impl Receiver for SecondPass<'_, '_> {
             Pair::Added { new, above, hides } => self.added(new, above, hides)?,
             Pair::Gone(entry, why) => {
                 let reported = self.comparison.absent(entry, why);
-                reported.map_err(|error| report_failed(&error))?;
+                reported.map_err(|error| write_failed(&error))?;
                 if !matches!(why, Absence::Removed) {
                     self.keep_unseen(entry)?;
                 }
@@ -216,7 +216,7 @@ impl SecondPass<'_, '_> {
         let site = self.hints.at(new.id, new.view.device);
         self.comparison
             .added(new.path, &new.view, above, site)
-            .map_err(|error| report_failed(&error))?;
+            .map_err(|error| write_failed(&error))?;
         if hides {
             // A file in the place of a missing disk is none of its files.
             return Ok(());
@@ -313,14 +313,14 @@ impl SecondPass<'_, '_> {
         {
             self.comparison
                 .known(new.path, &before, &compared, found, entry.tried_at)
-                .map_err(|error| report_failed(&error))?;
+                .map_err(|error| write_failed(&error))?;
             return self.keep(entry, new.view.device);
         }
         self.hints
             .mark_unsteady(&mut before, &compared, new, entry.verified_at);
         let site = self.hints.at(new.id, new.view.device);
         let verdict = self.comparison.both(new.path, &before, &compared, site);
-        let Verdict { class, undecided } = verdict.map_err(|error| report_failed(&error))?;
+        let Verdict { class, undecided } = verdict.map_err(|error| write_failed(&error))?;
         let keeps = self.what.damaged == Damaged::Keep;
         if keeps && undecided {
             return self.keep(entry, new.view.device);

@@ -4,8 +4,9 @@
 use bc_integrity::compare::Detail;
 use bc_integrity::fields::{CompareMode, CompareRules, Fields};
 use bc_integrity::report::ChangeFormat;
-use bc_integrity::{ErrorKind, ManifestFile, Trust};
+use bc_integrity::{ManifestFile, Trust};
 use bc_testkit::TestTree;
+use bc_walk::job::{Error, ErrorKind};
 use proptest::prelude::*;
 
 use crate::support::{
@@ -116,7 +117,7 @@ proptest! {
 }
 
 /// Reads all of a manifest by comparing it with itself.
-fn drain(file: &ManifestFile) -> Result<(), bc_integrity::Error> {
+fn drain(file: &ManifestFile) -> Result<(), Error> {
     let what = bc_integrity::DiffOptions::new(file, file).trust(Trust::Checked);
     bc_integrity::diff(&what, &mut |_| Ok(())).map(drop)
 }

@@ -4,10 +4,9 @@ use std::process::Command;
 
 use bc_digest::Algorithm;
 use bc_integrity::fields::CompareMode;
-use bc_integrity::{
-    Damaged, ErrorKind, Foreign, ImportOptions, ManifestFile, Trust, export, import,
-};
+use bc_integrity::{Damaged, Foreign, ImportOptions, ManifestFile, Trust, export, import};
 use bc_testkit::{TestTree, left_out, tool};
+use bc_walk::job::{Error, ErrorKind};
 
 use crate::support::{
     How, THEN, an_update, create_with, diffed, entry, lines, manifest_of, mode, updated, verified,
@@ -26,7 +25,7 @@ fn exported_but(
     export(&file, format, Trust::Checked, Vec::new(), inexpressible).unwrap()
 }
 
-fn imported(text: &[u8], algorithm: Option<Algorithm>) -> Result<Vec<u8>, bc_integrity::Error> {
+fn imported(text: &[u8], algorithm: Option<Algorithm>) -> Result<Vec<u8>, Error> {
     let what = ImportOptions::new(b"sums", THEN)
         .algorithm(algorithm)
         .strip_prefix(b"");
@@ -343,7 +342,7 @@ fn a_prefix_is_stripped_by_components() {
         ("/srv", "/other/../srv/1"),
         ("", "/srv/1"),
     ] {
-        let error: bc_integrity::Error = stripped(prefix, path).expect_err(path);
+        let error: Error = stripped(prefix, path).expect_err(path);
         let text = error.to_string();
         assert!(
             text.contains("line 1: ") && text.contains(path),

@@ -271,7 +271,7 @@ fn a_cancelled_run_leaves_no_trailer() {
     });
     assert_eq!(
         result.unwrap_err().kind(),
-        bc_integrity::ErrorKind::Cancelled
+        bc_walk::job::ErrorKind::Cancelled
     );
     assert!(!out.windows(7).any(|part| part == b"trailer"));
 }

@@ -1,9 +1,10 @@
 //! Refusals: states that must not be taken for a mass deletion, and others.
 
+use bc_integrity::RootCheck;
 use bc_integrity::fields::{CompareMode, CompareRules};
 use bc_integrity::report::ChangeFormat;
-use bc_integrity::{ErrorKind, RootCheck};
 use bc_testkit::TestTree;
+use bc_walk::job::ErrorKind;
 
 use crate::support::{
     How, an_update, diffed, manifest_of, mode, record, resealed, updated, verified, verify_with,
@@ -21,7 +22,7 @@ fn a_missing_root() {
         ChangeFormat::Text,
     );
     let error = result.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(error.to_string().contains("No such file"), "{error}");
     assert_eq!(text, "");
 }

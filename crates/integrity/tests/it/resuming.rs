@@ -8,9 +8,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bc_digest::Algorithm;
 use bc_fs::place::Place;
 use bc_hash::resume::{Beginning, Earlier, JobInputs, Pace, Resume, ResumeOptions};
-use bc_integrity::{CreateOptions, Error, TreeOptions, create_recorded};
+use bc_integrity::{CreateOptions, TreeOptions, create_recorded};
 use bc_pool::Cancel;
 use bc_testkit::{Rng, TestTree};
+use bc_walk::job::Error;
 
 use crate::support::{manifest_of, with_work};
 

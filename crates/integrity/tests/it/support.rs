@@ -8,12 +8,13 @@ use bc_integrity::compare::Detail;
 use bc_integrity::fields::{CompareMode, CompareRules};
 use bc_integrity::report::{ChangeFormat, ChangeReport};
 use bc_integrity::{
-    ComparisonSummary, CreateOptions, Created, DiffOptions, Error, Job, ManifestFile, Reading,
-    RootCheck, TreeOptions, Trust, UpdateOptions, Updated, Verified, VerifyOptions, Work, create,
-    diff, update, verify,
+    ComparisonSummary, CreateOptions, Created, DiffOptions, Job, ManifestFile, Reading, RootCheck,
+    TreeOptions, Trust, UpdateOptions, Updated, Verified, VerifyOptions, Work, create, diff,
+    update, verify,
 };
 use bc_pool::Cancel;
 use bc_testkit::TestTree;
+use bc_walk::job::Error;
 
 /// A moment in 2023, so that manifests are the same bytes on every run.
 pub const THEN: i64 = 1_700_000_000_000_000_000;

@@ -205,6 +205,14 @@ impl Error {
         &self.message
     }
 
+    /// Returns the message without the path and without the operation.
+    pub fn reason(&self) -> &str {
+        let operation = self.operation.as_deref();
+        let reason = operation.and_then(|operation| self.message.strip_prefix(operation));
+        let reason = reason.and_then(|reason| reason.strip_prefix(": "));
+        reason.unwrap_or(&self.message)
+    }
+
     /// Returns the partial result of a job that was [cancelled](ErrorKind::Cancelled): of the type
     /// that its `run` returns, as far as the job came. Searches whose partial result would answer
     /// nothing, and manifests, have none.
@@ -289,5 +297,19 @@ impl From<crate::Error> for Error {
 impl From<crate::GlobError> for Error {
     fn from(error: crate::GlobError) -> Error {
         Error::usage(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_the_message_without_the_operation() {
+        let refused = io::Error::from_raw_os_error(13);
+        let error = Error::io(Path::new("a"), "open", &refused);
+        assert_eq!(error.reason(), "Permission denied (os error 13)");
+        assert_eq!(error.message(), "open: Permission denied (os error 13)");
+        assert_eq!(Error::usage("open: what?").reason(), "open: what?");
     }
 }

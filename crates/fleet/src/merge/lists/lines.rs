@@ -5,9 +5,10 @@ use std::io::{self, BufRead, Read};
 use bc_manifest::json::either_path;
 use bc_manifest::jsonl::Summary;
 use bc_manifest::{Failure, MAX_LINE};
+use bc_walk::job::Error;
 use serde::Deserialize;
 
-use bc_integrity::{Error, LineInput, ManifestFile};
+use bc_integrity::{LineInput, ManifestFile};
 
 /// Kinds of lines, in their order.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

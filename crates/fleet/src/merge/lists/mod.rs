@@ -8,12 +8,13 @@ use std::io::Write;
 use bc_manifest::jsonl::{Header, Summary, write_header, write_summary};
 use bc_manifest::{Failure, ListPart, ListPartEnd};
 use bc_pool::Cancel;
+use bc_walk::job::Error;
 
 use self::lines::{Kind, LineKey, Lines, read_line};
 use super::complete::PartInputs;
 use super::part::not_a_part;
 use super::{MOST_UNREAD, stop_if};
-use bc_integrity::{Error, ErrorKind, ManifestFile};
+use bc_integrity::{ManifestFile, write_failed};
 
 /// A list of a part of a tree.
 #[derive(Debug)]
@@ -119,23 +120,21 @@ pub fn merge_lists(
             }
         }
         if text.len() >= 64 << 10 {
-            out.write_all(&text)
-                .map_err(|error| Error::output(&error))?;
+            out.write_all(&text).map_err(|error| write_failed(&error))?;
             text.clear();
         }
         heads[nth].advance()?;
     }
     let summary = summary_of(lists, &heads, &mut merged)?;
     write_summary(&mut text, &summary);
-    out.write_all(&text)
-        .map_err(|error| Error::output(&error))?;
+    out.write_all(&text).map_err(|error| write_failed(&error))?;
     Ok(merged)
 }
 
 /// Checks that these are all parts of one work, each once.
 fn belong_together(lists: &[ListFile<'_>]) -> Result<(), Error> {
     let Some(first) = lists.first() else {
-        return Err(Error::new(ErrorKind::Usage, "no lists"));
+        return Err(Error::usage("no lists"));
     };
     let mut places = PartInputs::of(first.part.shard.of);
     for (nth, list) in lists.iter().enumerate() {
@@ -204,7 +203,7 @@ fn summary_of(
             return Err(list.bad(text));
         }
     }
-    let mut whole = whole.ok_or_else(|| Error::new(ErrorKind::Usage, "no lists"))?;
+    let mut whole = whole.ok_or_else(|| Error::usage("no lists"))?;
     whole.errors = merged.errors;
     whole.extra.clear();
     (merged.files, merged.bytes) = (whole.files, whole.bytes);
