@@ -121,7 +121,7 @@ pub use bc_find::unique::{FoundUnique, NotFile, Place, UniqueContent, UniqueOpti
 #[doc(inline)]
 pub use bc_find::{Duplicates, EqualFile, EqualFiles, Search};
 #[doc(inline)]
-pub use bc_fs::{PathError, clock::now_ns, meta::FileKind};
+pub use bc_fs::{PathError, known::now_ns, meta::FileKind};
 #[doc(inline)]
 pub use bc_hash::{
     Checked, CheckedFile, ChecksumFile, FileVerdict, HashOptions, Hashed, HashedFile,

@@ -95,7 +95,7 @@ impl Session {
         let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
         bc_fs::lease::ignore_break_signal();
         bc_walk::raise_nofile_limit();
-        bc_fs::descriptors::check().map_err(|few| session.fatal(few.to_string()))?;
+        bc_fs::shortage::check().map_err(|few| session.fatal(few.to_string()))?;
         match common.io {
             Reader::Uring => {
                 if let Err(error) = bc_read::uring_available() {

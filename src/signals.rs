@@ -41,5 +41,5 @@ pub fn end_at_the_second() {
 pub fn heeded() -> impl Iterator<Item = i32> {
     [SIGINT, SIGTERM]
         .into_iter()
-        .filter(|signal| !bc_fs::signal::is_ignored(*signal))
+        .filter(|signal| !bc_fs::streams::ignores_signal(*signal))
 }

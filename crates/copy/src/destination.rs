@@ -9,8 +9,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bc_digest::{Algorithm, hash};
+use bc_fs::Escaped;
 use bc_fs::dirfd::{self, PLACE};
-use bc_fs::{Escaped, uuid_at, volume_at};
+use bc_fs::volume::{uuid_at, volume_at};
 use bc_walk::{FileKind, FileStat, FileSystems, Identity};
 use rustix::fs::{AtFlags, CWD, Mode};
 use rustix::io::Errno;

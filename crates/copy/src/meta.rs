@@ -7,8 +7,8 @@ use bc_edit::metadata::{
     ACCESS_ACL, FileMetadata, GivenMode, GivenParts, GivenTimes, MetadataPart, NotGiven,
     PresentAcl, Subject, sorted,
 };
-pub(crate) use bc_fs::xattr::{Attributed, Xattrs};
-use bc_fs::xattr::{NoFile, XattrReader};
+pub(crate) use bc_fs::meta::{Attributed, Xattrs};
+use bc_fs::meta::{NoFile, XattrReader};
 use bc_walk::FileStat;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};

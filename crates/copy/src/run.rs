@@ -249,7 +249,7 @@ impl CopyOptions {
         options.walk.metadata = Metadata::Full;
         options.workers = means.workers().usual();
         options.walk_workers = means.workers();
-        options.now = bc_fs::clock::now_ns();
+        options.now = bc_fs::known::now_ns();
         (options.host, options.machine) = (origin.host, origin.machine);
         Ok(options)
     }

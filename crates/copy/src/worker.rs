@@ -7,11 +7,10 @@ use std::sync::PoisonError;
 
 use bc_digest::Digest;
 use bc_edit::metadata::FileMetadata;
-use bc_fs::dirfd::own_path;
+use bc_fs::dirfd::{OpenDirs, own_path};
 use bc_fs::known::MountSession;
 use bc_fs::mount::{Shows, traits_or_unknown};
-use bc_fs::open_dirs::OpenDirs;
-use bc_fs::{uuid_at, volume_at};
+use bc_fs::volume::{uuid_at, volume_at};
 use bc_pool::Tables;
 use bc_read::Opener;
 use bc_walk::{DirFdCache, Error, ErrorKind, FileStat, Identity};

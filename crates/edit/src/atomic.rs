@@ -344,7 +344,7 @@ impl AtomicFile {
     /// report only at a close what could not be stored.
     fn be_stored(&self) -> Result<(), Uncommitted> {
         self.file.sync_all().map_err(Uncommitted::at("sync"))?;
-        bc_fs::flush(&*self.file).map_err(Uncommitted::at("close"))
+        bc_fs::call::flush(&*self.file).map_err(Uncommitted::at("close"))
     }
 
     /// Makes the content durable, and gives it a temporary name to be renamed from.

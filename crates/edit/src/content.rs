@@ -114,7 +114,7 @@ pub fn sync(file: impl AsFd) -> Result<()> {
 /// # Errors
 /// Those of `close`.
 pub fn flush(file: impl AsFd) -> Result<()> {
-    call("close", || bc_fs::flush(&file))
+    call("close", || bc_fs::call::flush(&file))
 }
 
 /// Makes the names of a directory durable.

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use bc_fs::call::point;
 use bc_fs::dirfd::own_path;
 use bc_fs::meta;
-use bc_fs::xattr::{Attributed, NoFile, XattrReader};
+use bc_fs::meta::{Attributed, NoFile, XattrReader};
 use rustix::fs::{AtFlags, CWD, Gid, Mode, Stat, Timestamps, Uid, XattrFlags};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::path::Arg;

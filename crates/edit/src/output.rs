@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bc_fs::close;
+use bc_fs::call::close;
 use bc_fs::place::Place;
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;

@@ -205,7 +205,7 @@ fn may_lie_in(top: &OwnedFd, dir: Identity) -> bool {
 /// Returns the relation of two mounted file systems with two device numbers, and true if they may
 /// be one file system (the same UUID).
 fn kin(one: &OwnedFd, other: &OwnedFd) -> (Kin, bool) {
-    if bc_fs::may_be_one_file_system(one, other) {
+    if bc_fs::volume::may_be_one_file_system(one, other) {
         return (Kin::Unproven, true);
     }
     match are_two(one, other) {
@@ -221,7 +221,7 @@ fn are_two(first: &OwnedFd, second: &OwnedFd) -> bool {
         let opened = dirfd::open_dir_at(dir, b".").ok()?;
         let dev = meta::stat(&opened).ok()?.id.dev;
         let path = dirfd::own_path(&opened);
-        bc_fs::uuid_at(Path::new(&path), Some(dev), None)
+        bc_fs::volume::uuid_at(Path::new(&path), Some(dev), None)
     };
     if let (Some(one), Some(other)) = (uuid(first), uuid(second)) {
         return one != other;

@@ -8,9 +8,9 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use bc_fs::ancestors::{deepest_existing, visit_ancestors};
 use bc_fs::call::FailedCall;
 use bc_fs::dirfd;
+use bc_fs::dirfd::{deepest_existing, visit_ancestors};
 use bc_fs::meta;
 use bc_fs::path::split;
 use bc_pool::{Cancel, WorkerPanic};

@@ -1,5 +1,6 @@
 //! Directories and files opened by the descriptor of a directory above them, so that no other
-//! process can exchange a part of the way between a look and the use.
+//! process can exchange a part of the way between a look and the use; and directories held open for
+//! the files that come next ([`OpenDirs`]).
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -9,7 +10,7 @@ use rustix::fs::{self, AtFlags, CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::call::{FailedCall, Result, call};
-use crate::meta::{stat, stat_through};
+use crate::meta::{Identity, stat, stat_through};
 
 /// Flags of a directory that is a place to stand on: it cannot be read, and need not be readable.
 pub const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -247,6 +248,85 @@ fn open_stepwise(
     reached.ok_or(Errno::NOENT)
 }
 
+/// Number of ancestors that no directory has which was opened by a path of a system call or two; a
+/// way up that takes more goes in circles.
+const MOST_ANCESTORS: usize = 1 << 20;
+
+/// A directory that is its own parent this many times is the root. Once is not enough: one that
+/// is mounted on a directory directly within itself looks the same.
+const OWN_PARENTS: usize = 64;
+
+/// Shows `found` the identity of an open directory and of each one above it, each open, until it
+/// says that this will do, which is then the result.
+///
+/// # Errors
+/// If the system refuses a look, or there is no end of directories.
+pub fn visit_ancestors(
+    dir: &OwnedFd,
+    mut found: impl FnMut(Identity, &OwnedFd) -> bool,
+) -> Result<bool> {
+    let identity = |dir: &dyn AsFd| stat(dir.as_fd()).map(|stat| stat.id);
+    let top = identity(&open_root(b"/")?)?;
+    let mut id = identity(&dir)?;
+    if found(id, dir) {
+        return Ok(true);
+    }
+    let mut at = open_parent(dir)?;
+    let mut same = 0;
+    for _ in 0..MOST_ANCESTORS {
+        let above = identity(&at)?;
+        if found(above, &at) {
+            return Ok(true);
+        }
+        same = if above == id { same + 1 } else { 0 };
+        if same > 0 && id == top || same == OWN_PARENTS {
+            return Ok(false);
+        }
+        id = above;
+        at = open_parent(&at)?;
+    }
+    Err(FailedCall {
+        op: "open directory",
+        errno: Errno::LOOP,
+    })
+}
+
+/// Opens as much of a path as there is, and says how many names are missing behind. They will be
+/// made as plain directories, so that a `..` among them takes back the name before.
+///
+/// # Errors
+/// If a directory on the way is there and cannot be opened.
+pub fn deepest_existing(path: &[u8]) -> Result<(OwnedFd, usize)> {
+    let start: &[u8] = if path.first() == Some(&b'/') {
+        b"/"
+    } else {
+        b"."
+    };
+    let mut at = open_root(start)?;
+    let mut missing = 0_usize;
+    for part in path.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." if missing > 0 => missing -= 1,
+            b".." => at = open_parent(&at)?,
+            _ if missing > 0 => missing += 1,
+            _ => match open_dir_at(&at, part) {
+                Ok(opened) => at = opened,
+                Err(failed) if failed.errno == Errno::NOENT => missing = 1,
+                Err(failed) => return Err(failed),
+            },
+        }
+    }
+    Ok((at, missing))
+}
+
+/// True if a link on the way to a directory leads to nothing: nothing is made behind it.
+pub fn is_lost(dir: &[u8]) -> bool {
+    let ends = (1..=dir.len()).filter(|end| dir.get(*end).is_none_or(|byte| *byte == b'/'));
+    let mut prefixes = ends.map(|end| &dir[..end]);
+    prefixes.any(|path| fs::lstat(path).is_ok() && fs::stat(path).is_err())
+}
+
 /// Access to a file's content.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Access {
@@ -404,6 +484,85 @@ pub fn real_path(file: impl AsFd) -> Option<Vec<u8>> {
     leads.then_some(path)
 }
 
+/// The directories that were used last, so many at most, by a key: a path, or a number in a list.
+/// One from which others were opened is closed after them. A job comes back to a directory for every
+/// file in it, and opening the way to it each time is a good part of the calls of a small file.
+///
+/// Where descriptors are short its owner [clears](OpenDirs::clear) it.
+#[derive(Debug)]
+pub struct OpenDirs<K, D> {
+    most: usize,
+    /// Used last comes last. A directory comes after those that it was opened from.
+    kept: Vec<Kept<K, D>>,
+}
+
+#[derive(Debug)]
+struct Kept<K, D> {
+    key: K,
+    /// Directory that it was opened from, if that was one of these.
+    above: Option<K>,
+    dir: D,
+}
+
+impl<K: PartialEq, D> OpenDirs<K, D> {
+    /// Holds none yet, and never more than `most`, which is at least one.
+    pub const fn new(most: usize) -> OpenDirs<K, D> {
+        OpenDirs {
+            most,
+            kept: Vec::new(),
+        }
+    }
+
+    /// Finds the directory whose key `is` the wanted one, and makes it and those above it the last
+    /// to be closed.
+    pub fn find(&mut self, is: impl Fn(&K) -> bool) -> Option<&D> {
+        let mut at = self.kept.iter().rposition(|kept| is(&kept.key))?;
+        let mut end = self.kept.len();
+        loop {
+            self.kept[at..end].rotate_left(1);
+            end -= 1;
+            if at == end && end + 1 == self.kept.len() {
+                // All is in order already, and has been since it was put there.
+                break;
+            }
+            let Some(above) = &self.kept[end].above else {
+                break;
+            };
+            match self.kept[..end].iter().rposition(|kept| kept.key == *above) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        self.kept.last().map(|kept| &kept.dir)
+    }
+
+    /// Holds a directory that was just opened, from the one with the key `above` if that is one of
+    /// these. The one that was not used for the longest time is closed where there is no room.
+    pub fn keep(&mut self, key: K, above: Option<K>, dir: D) {
+        if self.kept.len() >= self.most.max(1) {
+            self.kept.remove(0);
+        }
+        self.kept.push(Kept { key, above, dir });
+    }
+
+    /// Closes those that are not `good` any more.
+    pub fn retain(&mut self, mut good: impl FnMut(&D) -> bool) {
+        self.kept.retain(|kept| good(&kept.dir));
+    }
+
+    /// Closes all, as far as nobody else uses them; returns true if there were any.
+    pub fn clear(&mut self) -> bool {
+        let any = !self.kept.is_empty();
+        self.kept.clear();
+        any
+    }
+
+    /// Returns the keys of those that are held, those used last at the end.
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = &K> {
+        self.kept.iter().map(|kept| &kept.key)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
@@ -411,7 +570,6 @@ mod tests {
     use rustix::fs::mkdirat;
 
     use super::*;
-    use crate::meta::stat;
 
     fn top(dir: &tempfile::TempDir) -> OwnedFd {
         open_root(dir.path().as_os_str().as_encoded_bytes()).unwrap()
@@ -456,5 +614,44 @@ mod tests {
         path.pop();
         let found = open_below(&top, &path).unwrap();
         assert_eq!(stat(&found).unwrap().id, stat(&at).unwrap().id);
+    }
+
+    fn keys(dirs: &OpenDirs<u32, char>) -> Vec<u32> {
+        dirs.keys().copied().collect()
+    }
+
+    #[test]
+    fn those_used_last_stay() {
+        let mut dirs = OpenDirs::new(3);
+        for (key, dir) in [(1, 'a'), (2, 'b'), (3, 'c')] {
+            dirs.keep(key, None, dir);
+        }
+        assert_eq!(dirs.find(|key| *key == 1), Some(&'a'));
+        assert_eq!(dirs.find(|key| *key == 7), None);
+        dirs.keep(4, None, 'd');
+        assert_eq!(keys(&dirs), [3, 1, 4]);
+        dirs.retain(|dir| *dir != 'a');
+        assert_eq!(keys(&dirs), [3, 4]);
+        assert!(dirs.clear() && !dirs.clear());
+        // There is always room for the one in use.
+        let mut none = OpenDirs::new(0);
+        none.keep(1, None, 'a');
+        none.keep(2, None, 'b');
+        assert_eq!(none.find(|key| *key == 2), Some(&'b'));
+        assert_eq!(keys(&none), [2]);
+    }
+
+    #[test]
+    fn those_above_are_closed_later() {
+        let mut dirs = OpenDirs::new(4);
+        dirs.keep(1, None, 'a');
+        dirs.keep(2, Some(1), 'b');
+        dirs.keep(3, Some(2), 'c');
+        dirs.keep(9, None, 'x');
+        assert_eq!(dirs.find(|key| *key == 3), Some(&'c'));
+        assert_eq!(keys(&dirs), [9, 1, 2, 3]);
+        dirs.keep(4, Some(2), 'd');
+        assert_eq!(dirs.find(|key| *key == 2), Some(&'b'));
+        assert_eq!(keys(&dirs), [3, 4, 1, 2]);
     }
 }

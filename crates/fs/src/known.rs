@@ -10,6 +10,7 @@
 //! and within a tick of the kernel's clock, for which it has [`TICK_NS`].
 
 use std::os::fd::AsFd;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -44,6 +45,12 @@ pub const WRITE_CALL_NS: i64 = 2 * SECOND_NS - TICK_NS;
 pub fn file_clock() -> i64 {
     let now = clock_gettime(ClockId::RealtimeCoarse);
     nanoseconds(now.tv_sec as i64, now.tv_nsec as u32)
+}
+
+/// Returns the time of day in nanoseconds since 1970; 0 before that.
+pub fn now_ns() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |since| since.as_nanos() as i64)
 }
 
 /// True if a write at the time `looked_ns` or later may leave a file the time that it has: the
@@ -193,7 +200,7 @@ pub struct Known<'a> {
     pub born_ns: Option<i64>,
     /// Size and times.
     pub stamp: Stamp,
-    /// Name of the volume as of [`volume_at`](crate::volume_at), which it has in every boot; empty
+    /// Name of the volume as of [`volume_at`](crate::volume::volume_at), which it has in every boot; empty
     /// where it is not known.
     pub volume: &'a str,
 }

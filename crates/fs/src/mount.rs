@@ -14,17 +14,16 @@ use rustix::io::Errno;
 
 use crate::call::{self, call};
 
-mod btrfs;
-mod entries;
-mod info;
-mod layer;
-mod real;
+mod binds;
+mod mountinfo;
+mod queries;
 mod table;
-mod xfs;
 
-pub use entries::{MountEntry, TABLE, entries, entries_of};
-pub use layer::{Layer, layer_of};
-pub use real::BindMounts;
+pub use binds::BindMounts;
+pub use mountinfo::{MountEntry, TABLE, entries, entries_of};
+pub use queries::{Layer, layer_of};
+
+use mountinfo::entry;
 
 /// The answer to a question about a file system.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -214,7 +213,7 @@ fn by_magic(file: impl AsFd) -> call::Result<(u32, Traits)> {
 pub fn traits(file: impl AsFd, dev: u64) -> Result<Traits, Errno> {
     let (magic, mut traits) = by_magic(&file)?;
     if table::is_xfs(magic)
-        && let Some(made) = xfs::made(&file)
+        && let Some(made) = queries::xfs_features(&file)
     {
         traits.reflinks = if made.reflinks {
             Answer::Yes
@@ -223,14 +222,14 @@ pub fn traits(file: impl AsFd, dev: u64) -> Result<Traits, Errno> {
         };
         traits.disk = (!made.realtime).then(|| Disk::of_device(dev));
     } else if table::is_btrfs(magic) {
-        traits.disk = btrfs::fsid(&file).map(Disk);
+        traits.disk = queries::btrfs_number(&file).map(Disk);
     }
     let is_fuse = table::is_fuse(magic);
     if !is_fuse && traits.shows != Shows::Layers {
         return Ok(traits);
     }
     let read_only = traits.read_only;
-    let Some(mount) = mount_id(file).and_then(info::mount) else {
+    let Some(mount) = mount_id(file).and_then(entry) else {
         return Ok(traits);
     };
     if is_fuse {
@@ -285,8 +284,6 @@ fn is_read_only(found: &rustix::fs::StatFs) -> bool {
 /// (Linux 6.8; before that, none that is mounted at the same time): while it stays the same, data
 /// that were written to the file system and not yet to its disk are still there. `None` before
 /// Linux 5.8.
-/// 6.8; before that, none that is mounted at the same time): while it stays the same, what was
-/// written to the file system and not yet to its disk is still there. `None` before Linux 5.8.
 pub fn mount_number(file: impl AsFd) -> Option<u64> {
     // STATX_MNT_ID_UNIQUE of include/uapi/linux/stat.h, which has no name in rustix.
     const UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
@@ -301,7 +298,7 @@ pub fn mount_number(file: impl AsFd) -> Option<u64> {
 /// the overlay was mounted; relative names are relative to the working directory of that `mount`.
 /// Empty if it is no overlay.
 pub fn layers_of(file: impl AsFd) -> Vec<Vec<u8>> {
-    let mount = mount_id(file).and_then(info::mount);
+    let mount = mount_id(file).and_then(entry);
     mount.map_or_else(Vec::new, |mount| mount.layers())
 }
 
@@ -362,7 +359,7 @@ mod tests {
         let Some(id) = mount_id(&file) else {
             return; // Before Linux 5.8.
         };
-        let found = info::mount(id).unwrap();
+        let found = entry(id).unwrap();
         assert_eq!(found.kind, b"proc");
         assert_eq!(found.dev, file.metadata().unwrap().dev());
     }

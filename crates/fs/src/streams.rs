@@ -1,4 +1,5 @@
-//! Standard streams of the process, and which of them were closed at its start.
+//! Standard streams of the process, which of them were closed at its start, and the signals that it
+//! ignores.
 //!
 //! Before `main`, Rust's runtime opens `/dev/null` in place of a standard stream that is closed (so
 //! that no file is ever opened under its number). From then on a missing input reads as an empty
@@ -6,7 +7,8 @@
 //! one that the caller passed, which is common: so the streams are examined before.
 #![allow(
     unsafe_code,
-    reason = "the only place before the runtime's start is the list of initialisers"
+    reason = "the only place before the runtime's start is the list of initialisers, and rustix has \
+              no call for the actions of signals"
 )]
 
 use std::fs::File;
@@ -16,8 +18,6 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
-
-use crate::signal;
 
 /// One of the three standard streams.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -52,7 +52,7 @@ extern "C" fn look() {
         }
     }
     CLOSED.store(closed, Ordering::Relaxed);
-    IGNORES_PIPE.store(signal::is_ignored(libc::SIGPIPE), Ordering::Relaxed);
+    IGNORES_PIPE.store(ignores_signal(libc::SIGPIPE), Ordering::Relaxed);
 }
 
 fn descriptor(stream: Stream) -> BorrowedFd<'static> {
@@ -75,6 +75,18 @@ pub fn ignores_broken_pipes() -> bool {
     IGNORES_PIPE.load(Ordering::Relaxed)
 }
 
+/// True if the process ignores the signal with this number at present; `false` for an invalid
+/// number.
+pub fn ignores_signal(number: i32) -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: nothing is changed without a new action, and there is room for the present one.
+    let asked = unsafe { libc::sigaction(number, std::ptr::null(), action.as_mut_ptr()) };
+    // SAFETY: its fields are numbers and a function that may be missing, for all of which zeros
+    // will do, whatever was stored over them.
+    let action = unsafe { action.assume_init() };
+    asked == 0 && action.sa_sigaction == libc::SIG_IGN
+}
+
 /// Opens a stream of its own for the descriptor, which stays open behind it. Unlike std's handles,
 /// which take EBADF for an end of the input and for a successful write, it hides nothing.
 ///
@@ -95,4 +107,17 @@ pub fn open(stream: Stream) -> io::Result<File> {
         return Err(Errno::BADF.into());
     }
     Ok(descriptor.try_clone_to_owned()?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ignores_signal;
+
+    #[test]
+    fn what_is_ignored_is_told_from_what_is_not() {
+        // Rust's runtime sees to the first.
+        assert!(ignores_signal(libc::SIGPIPE));
+        assert!(!ignores_signal(libc::SIGSEGV) && !ignores_signal(libc::SIGKILL));
+        assert!(!ignores_signal(0) && !ignores_signal(-1) && !ignores_signal(1000));
+    }
 }

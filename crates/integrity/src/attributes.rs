@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use bc_fs::dirfd::own_path;
-use bc_fs::xattr::{Attributed, NoFile, XattrReader};
+use bc_fs::meta::{Attributed, NoFile, XattrReader};
 use bc_manifest::integrity::Xattrs;
 use bc_pool::{Cancel, WorkerPanic};
 use bc_walk::{DirFdCache, DirId, EntryId, Error, FileKind, Listing};

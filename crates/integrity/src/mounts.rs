@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use bc_fs::mount::{MountEntry, entries};
-use bc_fs::uuid_at;
+use bc_fs::volume::uuid_at;
 use bc_manifest::integrity::Mounted;
 use bc_walk::{FileStat, Identity};
 use rustix::fs::{AtFlags, CWD, StatxFlags};

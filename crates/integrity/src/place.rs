@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use bc_fs::uuid_at;
+use bc_fs::volume::uuid_at;
 use bc_manifest::integrity::Header;
 
 use crate::mounts::Mounts;

@@ -146,7 +146,7 @@ impl CreateOptions<'_> {
         self.tree.to_walk()?.check()?;
         let mut what = self.clone();
         if what.created_at == 0 {
-            what.created_at = bc_fs::clock::now_ns();
+            what.created_at = bc_fs::known::now_ns();
         }
         if what.origin == Origin::UNKNOWN {
             what.origin = Origin::of_this_machine();

@@ -3,8 +3,8 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
+use bc_fs::dirfd::OpenDirs;
 use bc_fs::dirfd::{PLACE, open_through};
-use bc_fs::open_dirs::OpenDirs;
 use bc_fs::shortage::is_shortage;
 use bc_pool::Cancel;
 use rustix::fs::CWD;

@@ -2,7 +2,7 @@
 //!
 //! A directory is opened from the nearest one above it that is still open. [`AncestorFds`] holds
 //! those, which for a walk from the top down are the beginnings of one path: no key is made or
-//! compared for each, as [`OpenDirs`](bc_fs::open_dirs::OpenDirs) does for directories in any
+//! compared for each, as [`OpenDirs`](bc_fs::dirfd::OpenDirs) does for directories in any
 //! order. Where descriptors are short all workers let go of theirs ([`KeptDirs`]).
 
 use std::ffi::CStr;

@@ -15,7 +15,7 @@ use bc_digest::{Algorithm, Digest, Hasher};
 use bc_edit::journal::{FLAGS, check};
 use bc_edit::output::takes_at_once;
 use bc_fs::dirfd;
-use bc_fs::open_dirs::OpenDirs;
+use bc_fs::dirfd::OpenDirs;
 use bc_fs::place::Place;
 use bc_manifest::integrity::{Meta, Policy, Reader, Scope, read_seal};
 use bc_pool::Cursor;

@@ -8,7 +8,7 @@ use bc_digest::{Digest, hash};
 use bc_edit::entry;
 use bc_edit::metadata::Subject;
 use bc_fs::dirfd::own_path;
-use bc_fs::xattr::Attributed;
+use bc_fs::meta::Attributed;
 use bc_walk::{Error, ErrorKind, FileStat, Identity};
 use rustix::io::{Errno, retry_on_intr};
 

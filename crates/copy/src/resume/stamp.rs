@@ -31,7 +31,7 @@ pub(crate) const KIND: &[u8] = b"bc copy stamp 1\n";
 pub(crate) struct Proving {
     pub(crate) traits: Traits,
     pub(crate) name: String,
-    /// See [`volume_at`](bc_fs::volume_at); empty where it is not known.
+    /// See [`volume_at`](bc_fs::volume::volume_at); empty where it is not known.
     pub(crate) volume: String,
 }
 

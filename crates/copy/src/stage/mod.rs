@@ -216,7 +216,7 @@ impl Stage {
     /// Closes the stage, and returns its name. If the file system reports only then that bytes
     /// could not be stored, the stage is removed: it is no copy of anything.
     pub(crate) fn close(self, dir: &DestDir) -> Result<String, Errno> {
-        let closed = bc_fs::close(self.file);
+        let closed = bc_fs::call::close(self.file);
         if closed.is_err() && !self.name.is_empty() {
             remove(dir.fd.as_fd(), &self.name);
         }

@@ -500,7 +500,7 @@ fn publish_unnamed(job: &Job<'_>, place: &Place, file: File) -> Result<Existing,
     let now = Existing::of(&file).map_err(|errno| refused("stat", errno))?;
     // File systems where such stages are made have nothing to say here; one that had would keep
     // a name that leads to no whole copy.
-    if let Err(errno) = bc_fs::close(file) {
+    if let Err(errno) = bc_fs::call::close(file) {
         if id_of(place, place.name()) == Ok(now.stat.id) {
             let _ = entry::unlink(&place.dir.fd, place.name());
         }

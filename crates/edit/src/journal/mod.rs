@@ -141,7 +141,7 @@ impl Journal {
         self.seed.seal(piece);
         self.write(&[head, piece].concat())?;
         self.file.sync_all()?;
-        bc_fs::flush(self.file.as_fd())?;
+        bc_fs::call::flush(self.file.as_fd())?;
         // Where directories cannot be read or synced there is nothing to do.
         if let Ok(directory) = self.place.open(OsStr::new("."), OFlags::DIRECTORY) {
             let _ = rustix::fs::fsync(directory);
@@ -194,9 +194,9 @@ impl Journal {
     /// Reports data that the file system could not store: some do so only at a close.
     ///
     /// # Errors
-    /// Errors of [`flush`](bc_fs::flush).
+    /// Errors of [`flush`](bc_fs::call::flush).
     pub fn flush(&self) -> io::Result<()> {
-        Ok(bc_fs::flush(self.file.as_fd())?)
+        Ok(bc_fs::call::flush(self.file.as_fd())?)
     }
 
     /// Returns a second descriptor, for looking records up, and for [syncing](View::sync), while
@@ -299,10 +299,10 @@ impl View {
     /// Forces the bytes appended so far to the disk.
     ///
     /// # Errors
-    /// Errors of `fdatasync`, and of [`flush`](bc_fs::flush).
+    /// Errors of `fdatasync`, and of [`flush`](bc_fs::call::flush).
     pub fn sync(&self) -> io::Result<()> {
         rustix::fs::fdatasync(self.file.as_fd())?;
-        Ok(bc_fs::flush(self.file.as_fd())?)
+        Ok(bc_fs::call::flush(self.file.as_fd())?)
     }
 }
 

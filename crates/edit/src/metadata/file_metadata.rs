@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 
 use bc_fs::call::Result;
 use bc_fs::meta::{self, FileStat, exact_nanoseconds, is_clipped};
-use bc_fs::xattr::{Attributed, XattrReader, Xattrs};
+use bc_fs::meta::{Attributed, XattrReader, Xattrs};
 use rustix::fs::{Stat, Timespec, Timestamps};
 
 use super::mode_without_acl;

@@ -21,7 +21,7 @@ mod trust;
 use std::path::Path;
 
 use bc_digest::{Algorithm, Digest};
-use bc_fs::clock::now_ns;
+use bc_fs::known::now_ns;
 use bc_fs::known::settled_before;
 use bc_walk::job::{Error, ErrorKind};
 use bc_walk::{EntryId, Listing, Stamp};

@@ -241,7 +241,7 @@ pub(crate) fn save(place: &CachePlace, updates: &CacheUpdates<'_>) -> Result<(),
         let new = match place.look(OFlags::RDWR)? {
             Found::Cache(_, file) => {
                 write(&file, updates)?;
-                return bc_fs::flush(&file).map_err(|errno| unusable(errno.into()));
+                return bc_fs::call::flush(&file).map_err(|errno| unusable(errno.into()));
             }
             Found::Nothing(new) => new,
         };

@@ -194,7 +194,7 @@ impl Place {
             let below = real.strip_prefix(OsStr::from_bytes(&mount.point)).ok()?;
             Some(joined(&mount.root, below))
         });
-        let uuid = bc_fs::uuid_at(directory, Some(dev), source);
+        let uuid = bc_fs::volume::uuid_at(directory, Some(dev), source);
         let kind = mount.map_or(&[][..], |mount| &mount.kind);
         Some(Place {
             file_system: FileSystem {

@@ -96,7 +96,7 @@ fn now_ns() -> i64 {
     let ahead = super::tests::CLOCK_AHEAD_NS.load(std::sync::atomic::Ordering::Relaxed);
     #[cfg(not(test))]
     let ahead = 0;
-    bc_fs::clock::now_ns() + ahead
+    bc_fs::known::now_ns() + ahead
 }
 
 /// Determines the space of the groups' members, where it is unknown.

@@ -125,7 +125,7 @@ impl Output {
         };
         let out = out.into_inner().map_err(|not| failed(not.into_error()))?;
         // A file system reports an error at a close once.
-        let closed = bc_fs::close(out).map_err(std::io::Error::from);
+        let closed = bc_fs::call::close(out).map_err(std::io::Error::from);
         closed.map_err(|error| Error::io(&to.path, "close", &error))?;
         drop(failed);
         Ok(Ended(Some((to, trailer))))

@@ -24,7 +24,7 @@ pub(crate) fn check(one: &OpenFile, other: &OpenFile) -> Result<(), Skip> {
         return Err(Skip::UnstableInodes);
     }
     let same_number = across && one_id.ino == other_id.ino;
-    match same_number && bc_fs::may_be_one_file_system(&one.file, &other.file) {
+    match same_number && bc_fs::volume::may_be_one_file_system(&one.file, &other.file) {
         true => Err(Skip::SameVolume),
         false => Ok(()),
     }

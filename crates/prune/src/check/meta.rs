@@ -9,8 +9,7 @@ use bc_edit::metadata::{
     MetadataPart, NotGiven, PresentAcl, SET_ID, Subject, is_given,
 };
 use bc_fs::dirfd;
-use bc_fs::meta::{self, is_clipped};
-use bc_fs::xattr::{Attributed, NoFile, XattrReader};
+use bc_fs::meta::{self, Attributed, NoFile, XattrReader, is_clipped};
 use bc_walk::{FileKind, FileStat};
 use rustix::fs::{self, Mode};
 use rustix::io::Errno;

@@ -38,8 +38,8 @@ use bc_edit::{content, entry};
 use bc_find::groups::FileGroup;
 use bc_fs::PathError;
 use bc_fs::call::point;
-use bc_fs::clock::now_ns;
 use bc_fs::dirfd;
+use bc_fs::known::now_ns;
 use bc_fs::path::sibling;
 use bc_fs::place::Place;
 use bc_manifest::json::JsonPath;
@@ -175,7 +175,7 @@ impl Journal {
         journal
             .line(&header)
             .and_then(|()| journal.file.sync_all())
-            .and_then(|()| Ok(bc_fs::flush(journal.file.as_fd())?))
+            .and_then(|()| Ok(bc_fs::call::flush(journal.file.as_fd())?))
             .map_err(fail("write"))?;
         if let Some(parent) = path
             .parent()
@@ -297,8 +297,8 @@ impl Journal {
         let is_new = reported.insert(target.stat.id.dev);
         drop(reported);
         is_new.then(|| match target.stat.kind() {
-            FileKind::Dir => bc_fs::volume_at(dirfd::own_path(&*target.file)),
-            _ => bc_fs::volume_at(dirfd::own_path(&**target.dir)),
+            FileKind::Dir => bc_fs::volume::volume_at(dirfd::own_path(&*target.file)),
+            _ => bc_fs::volume::volume_at(dirfd::own_path(&**target.dir)),
         })?
     }
 
@@ -357,7 +357,7 @@ impl Journal {
     /// The last of it is written and on the disk, as far as the file system says.
     pub(crate) fn complete(&self) -> Result<(), Skip> {
         self.sync()?;
-        let flushed = bc_fs::flush(self.file.as_fd());
+        let flushed = bc_fs::call::flush(self.file.as_fd());
         flushed.map_err(|errno| self.unwritable("close", &errno.into()))
     }
 

@@ -49,7 +49,7 @@ impl Volumes {
         let (before, now) = (entry.target.id().dev, meta::stat(&dir)?.id.dev);
         let present = self.present.entry(now);
         let present = present
-            .or_insert_with(|| bc_fs::volume_at(dirfd::own_path(&dir)))
+            .or_insert_with(|| bc_fs::volume::volume_at(dirfd::own_path(&dir)))
             .as_deref();
         let recorded = self.recorded.get(&(run, before)).map(String::as_str);
         let is_there = match (recorded, present) {

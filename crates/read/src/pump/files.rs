@@ -128,7 +128,7 @@ impl<C: Consumer> Pump<'_, C> {
     /// Lets go of a file that the consumer has taken care of.
     fn free_unread(&mut self, slot: usize, file: OwnedFd) -> Start {
         // Nothing was written to it.
-        let _ = bc_fs::close(file);
+        let _ = bc_fs::call::close(file);
         self.short = false;
         self.slots[slot] = Slot::Free;
         self.free.push(slot);
@@ -461,7 +461,7 @@ impl<C: Consumer> Pump<'_, C> {
         }
         if let Some(file) = file {
             // Nothing was written to it.
-            let _ = bc_fs::close(file);
+            let _ = bc_fs::call::close(file);
         }
         self.hand.end(length);
         self.short = false;

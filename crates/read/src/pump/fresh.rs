@@ -96,7 +96,7 @@ impl<C: Consumer> Pump<'_, C> {
                     if last && let Some(file) = active.file.take() {
                         // The lease ends with it: no writer waits for the consumer. Nothing was
                         // written to it.
-                        let _ = bc_fs::close(file);
+                        let _ = bc_fs::call::close(file);
                     }
                     return true;
                 }

@@ -131,7 +131,7 @@ impl<'a> Means<'a> {
         now: impl Fn() -> Progress + Sync,
         work: impl FnOnce() -> Result<T, Error>,
     ) -> Result<T, Error> {
-        bc_fs::descriptors::check().map_err(|few| Error::new(ErrorKind::Io, few.to_string()))?;
+        bc_fs::shortage::check().map_err(|few| Error::new(ErrorKind::Io, few.to_string()))?;
         match self.watched(now, work) {
             Err(error) if self.cancel.is_cancelled() => Err(match error.kind() {
                 ErrorKind::Cancelled | ErrorKind::Panic => error,

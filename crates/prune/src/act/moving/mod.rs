@@ -11,8 +11,8 @@ pub(crate) mod relocate;
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
-use bc_fs::ancestors::{deepest_existing, is_lost};
 use bc_fs::dirfd;
+use bc_fs::dirfd::{deepest_existing, is_lost};
 use bc_fs::meta;
 use bc_fs::mount::Answer;
 use bc_fs::path::{sibling, split};

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use bc_find::groups::{FileGroup, FileRef};
 use bc_find::groups::{TreeCopy, TreeGroup, TreeKind};
-use bc_fs::ancestors::{deepest_existing, visit_ancestors};
+use bc_fs::dirfd::{deepest_existing, visit_ancestors};
 use bc_fs::meta;
 use bc_fs::path::split;
 use bc_walk::{Identity, Stamp};

@@ -1,6 +1,7 @@
 //! Directories that are seen through bind mounts, and where they are when those are gone.
 
-use super::entries::{MountEntry, entries};
+use super::{MountEntry, entries};
+use crate::path::{self, join};
 
 /// Mounts of this process that show the same directories as another one of them.
 #[derive(Clone, Debug, Default)]
@@ -49,11 +50,11 @@ impl BindMounts {
         let Some((at, rest)) = on.min_by_key(|(at, rest)| (rest.len(), usize::MAX - at)) else {
             return Vec::new();
         };
-        let within = joined(&self.all[at].root_bytes, rest);
+        let within = join(&self.all[at].root_bytes, rest);
         let others = self.shown_by[at].iter().map(|other| &self.all[*other]);
         let others = others.filter(|other| fits(&self.all[at], other));
         let places: Vec<Vec<u8>> = others
-            .filter_map(|other| Some(joined(&other.point, below(&within, &other.root_bytes)?)))
+            .filter_map(|other| Some(join(&other.point, below(&within, &other.root_bytes)?)))
             .collect();
         // Where the mount goes, the same path still leads there.
         match places.iter().any(|place| place == path) {
@@ -106,28 +107,16 @@ fn is_whole(mount: &MountEntry) -> bool {
 
 /// Returns the rest of `path` below `top`, both absolute; empty for `top` itself.
 fn below<'p>(path: &'p [u8], top: &[u8]) -> Option<&'p [u8]> {
-    let top = top.strip_suffix(b"/").unwrap_or(top);
-    match path.strip_prefix(top)? {
-        rest @ (b"" | [b'/', ..]) => Some(rest.strip_prefix(b"/").unwrap_or(rest)),
-        _ => None,
+    match path == top {
+        true => Some(b""),
+        false => path::below(path, top),
     }
-}
-
-fn joined(top: &[u8], rest: &[u8]) -> Vec<u8> {
-    let mut path = top.to_vec();
-    if !rest.is_empty() {
-        if path.last() != Some(&b'/') {
-            path.push(b'/');
-        }
-        path.extend_from_slice(rest);
-    }
-    path
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::entries_of;
     use super::*;
+    use crate::mount::entries_of;
 
     #[track_caller]
     fn check(table: &str, path: &str, expected: &[&str]) {
