@@ -73,7 +73,7 @@ pub enum Plain {
 }
 
 /// One row of the table below.
-struct Row {
+struct AlgorithmRow {
     algorithm: Algorithm,
     name: &'static str,
     tags: &'static [&'static str],
@@ -91,7 +91,7 @@ struct Row {
 /// of `xxhsum` (`XXH32` … `XXH128`). OpenSSL 3 writes `SHA2-256`, `SHA2-512/256` and `BLAKE2B-512`,
 /// FreeBSD `SHA512t256`.
 #[rustfmt::skip]
-const TABLE: [Row; 24] = [
+const TABLE: [AlgorithmRow; 24] = [
     row(Algorithm::Md5, "md5", &["MD5"], &[], 16),
     row(Algorithm::Sha1, "sha1", &["SHA1"], &["sha-1"], 20),
     row(Algorithm::Sha224, "sha224", &["SHA224", "SHA2-224"], &["sha-224"], 28),
@@ -124,8 +124,8 @@ const fn row(
     tags: &'static [&'static str],
     aliases: &'static [&'static str],
     digest_len: usize,
-) -> Row {
-    Row {
+) -> AlgorithmRow {
+    AlgorithmRow {
         algorithm,
         name,
         tags,
@@ -135,8 +135,8 @@ const fn row(
     }
 }
 
-impl Row {
-    const fn plain(mut self, plain: Plain) -> Row {
+impl AlgorithmRow {
+    const fn plain(mut self, plain: Plain) -> AlgorithmRow {
         self.plain = plain;
         self
     }
@@ -156,7 +156,7 @@ impl Algorithm {
     /// Every algorithm, in the order of the enum.
     pub const ALL: &'static [Algorithm] = &ALL;
 
-    const fn row(self) -> &'static Row {
+    const fn row(self) -> &'static AlgorithmRow {
         &TABLE[self as usize]
     }
 
@@ -233,7 +233,7 @@ impl FromStr for Algorithm {
     /// Parses names, tags and aliases (`b2`, `b3`, `sha512/256`, `xxh3-128` …), in any case.
     fn from_str(s: &str) -> Result<Algorithm, UnknownAlgorithm> {
         let is_it = |spelling: &str| spelling.eq_ignore_ascii_case(s);
-        let known = |row: &&Row| {
+        let known = |row: &&AlgorithmRow| {
             is_it(row.name)
                 || row.tags.iter().any(|t| is_it(t))
                 || row.aliases.iter().any(|a| is_it(a))

@@ -1,11 +1,21 @@
 //! Many messages at once, some of which are still arriving.
 
-use crate::chunk::{Chunk, Pending};
 use crate::digest::Digest;
+use crate::hasher::{Hasher, hash_with};
 use crate::lanes::family::{self, Blake2b, Md5, Sha1, Sha256, Sha512};
 use crate::lanes::scheduler::Scheduler;
-use crate::streaming::Streaming;
 use crate::{Algorithm, CpuFeatures};
+
+/// A live message and its current piece, for [`Batch::advance`].
+#[derive(Copy, Clone, Debug)]
+pub struct Chunk<'a> {
+    /// The message, below what was given to [`Batch::reserve`].
+    pub message: usize,
+    /// The piece: any length, empty as well.
+    pub data: &'a [u8],
+    /// True if the message ends with this piece.
+    pub end: bool,
+}
 
 /// Hashes many messages at once, in the lanes of SIMD registers where that pays.
 ///
@@ -243,6 +253,174 @@ impl Batch {
         self.engines
             .iter()
             .map(move |engine| each!(engine, e => e.digest(message)))
+    }
+}
+
+/// Counts, for every message, the algorithms that still need the current piece.
+pub(crate) struct Pending {
+    engines: u8,
+    needed: Vec<u8>,
+}
+
+impl Pending {
+    /// Makes the record for so many algorithms, and no messages yet.
+    pub(crate) fn new(engines: u8) -> Pending {
+        Pending {
+            engines,
+            needed: Vec::new(),
+        }
+    }
+
+    /// Makes `0..messages` valid as ids. Never shrinks.
+    pub(crate) fn reserve(&mut self, messages: usize) {
+        if messages > self.needed.len() {
+            self.needed.resize(messages, self.engines);
+        }
+    }
+
+    pub(crate) fn is_reserved(&self, message: usize) -> bool {
+        message < self.needed.len()
+    }
+
+    /// Notes that a new message has this id: every algorithm needs its first piece.
+    pub(crate) fn begin(&mut self, message: usize) {
+        self.needed[message] = self.engines;
+    }
+
+    /// Notes that an algorithm is through with the piece; the last one reports it.
+    #[inline]
+    pub(crate) fn through(&mut self, message: usize, consumed: &mut Vec<usize>) {
+        let needed = &mut self.needed[message];
+        *needed -= 1;
+        if *needed == 0 {
+            *needed = self.engines;
+            consumed.push(message);
+        }
+    }
+
+    /// True if no algorithm is through with the message's piece yet. An algorithm that is through
+    /// with a piece concludes that all of them were, and that this is the next piece.
+    #[inline]
+    pub(crate) fn is_new_piece(&self, message: usize) -> bool {
+        self.needed[message] == self.engines
+    }
+}
+
+/// The share of a batch that an algorithm has which gains nothing from other messages: xxHash, BLAKE3,
+/// CRC-32C.
+pub(crate) struct Streaming {
+    algorithm: Algorithm,
+    cpu: CpuFeatures,
+    messages: Vec<StreamedMessage>,
+    /// Chunks not yet hashed, during a call.
+    waiting: Vec<u32>,
+}
+
+#[derive(Clone)]
+struct StreamedMessage {
+    progress: MessageProgress,
+    /// True if this algorithm is through with the current piece.
+    through: bool,
+    /// State that is kept from message to message; untouched by messages of a single piece.
+    hasher: Hasher,
+}
+
+#[derive(Clone)]
+enum MessageProgress {
+    /// No byte seen.
+    Fresh,
+    /// Some pieces are in the hasher.
+    Begun,
+    Ended(Digest),
+}
+
+impl Streaming {
+    pub(crate) fn new(algorithm: Algorithm, cpu: CpuFeatures) -> Streaming {
+        Streaming {
+            algorithm,
+            cpu,
+            messages: Vec::new(),
+            waiting: Vec::new(),
+        }
+    }
+
+    pub(crate) fn reserve(&mut self, messages: usize) {
+        if messages > self.messages.len() {
+            let new = StreamedMessage {
+                progress: MessageProgress::Fresh,
+                through: false,
+                hasher: Hasher::with_cpu(self.algorithm, self.cpu),
+            };
+            self.messages.resize(messages, new);
+            self.waiting.reserve(messages);
+        }
+    }
+
+    pub(crate) fn begin(&mut self, message: usize) {
+        self.messages[message].progress = MessageProgress::Fresh;
+        self.messages[message].through = false;
+    }
+
+    pub(crate) fn digest(&self, message: usize) -> Digest {
+        match self.messages[message].progress {
+            MessageProgress::Ended(digest) => digest,
+            _ => panic!("message {message} has not ended"),
+        }
+    }
+
+    /// Begins a call: finds the pieces to hash. Returns the number of those that only other
+    /// algorithms still need.
+    pub(crate) fn attach(&mut self, chunks: &[Chunk<'_>], pending: &Pending) -> usize {
+        self.waiting.clear();
+        for (i, chunk) in chunks.iter().enumerate() {
+            let message = &mut self.messages[chunk.message];
+            if !message.through || pending.is_new_piece(chunk.message) {
+                message.through = false;
+                self.waiting.push(i as u32);
+            }
+        }
+        chunks.len() - self.waiting.len()
+    }
+
+    /// Hashes all these pieces, and returns their number.
+    pub(crate) fn work(
+        &mut self,
+        chunks: &[Chunk<'_>],
+        pending: &mut Pending,
+        consumed: &mut Vec<usize>,
+    ) -> usize {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let mut count = 0;
+        for chunk in waiting.drain(..).map(|i| &chunks[i as usize]) {
+            let message = &mut self.messages[chunk.message];
+            if message.through {
+                continue; // the same message twice among the chunks
+            }
+            match (&message.progress, chunk.end) {
+                (MessageProgress::Fresh, true) => {
+                    let digest = hash_with(self.algorithm, self.cpu, chunk.data);
+                    message.progress = MessageProgress::Ended(digest);
+                }
+                (MessageProgress::Ended(_), _) => {
+                    panic!("message {} fed after its end", chunk.message)
+                }
+                (progress, end) => {
+                    if matches!(progress, MessageProgress::Fresh) {
+                        message.hasher.reset();
+                    }
+                    message.hasher.update(chunk.data);
+                    message.progress = match end {
+                        true => MessageProgress::Ended(message.hasher.finalize()),
+                        false => MessageProgress::Begun,
+                    };
+                }
+            }
+            message.through = true;
+            count += 1;
+            pending.through(chunk.message, consumed);
+        }
+        self.waiting = waiting;
+        count
     }
 }
 

@@ -4,7 +4,38 @@
 use std::sync::OnceLock;
 
 #[cfg(target_arch = "x86_64")]
-use crate::cpuid;
+use crate::cpuid::ask;
+
+/// Instruction sets that kernels need; each is true only if the operating system saves the
+/// registers, too.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Features {
+    /// AVX2.
+    pub(crate) avx2: bool,
+    /// AVX-512 F, BW, VL and DQ.
+    pub(crate) avx512: bool,
+    /// The SHA extensions, SSSE3 and SSE4.1.
+    pub(crate) sha_ni: bool,
+    /// BMI1 and BMI2.
+    pub(crate) bmi: bool,
+    /// PCLMULQDQ, SSSE3 and SSE4.1.
+    pub(crate) clmul: bool,
+    /// VPCLMULQDQ, and `avx512` and `clmul` as well.
+    pub(crate) vclmul: bool,
+}
+
+/// Returns no instruction set: those that kernels need are all of x86-64.
+#[cfg(not(target_arch = "x86_64"))]
+fn ask() -> Features {
+    Features::default()
+}
+
+/// Returns the features of this machine, asked for once a process.
+pub(crate) fn features() -> Features {
+    static FOUND: OnceLock<Features> = OnceLock::new();
+    *FOUND.get_or_init(ask)
+}
 
 /// The instruction sets that hashing may use.
 ///
@@ -23,17 +54,14 @@ pub struct CpuFeatures {
 impl CpuFeatures {
     /// Returns all features of this machine. Detected once per process.
     pub fn detect() -> CpuFeatures {
-        static DETECTED: OnceLock<CpuFeatures> = OnceLock::new();
-        *DETECTED.get_or_init(|| {
-            let avx512 = CpuFeatures::avx512();
-            CpuFeatures {
-                avx2: CpuFeatures::avx2().is_some(),
-                avx512: avx512.is_some(),
-                sha_ni: CpuFeatures::sha_ni().is_some(),
-                clmul: has_clmul(),
-                vclmul: has_vclmul(),
-            }
-        })
+        let found = features();
+        CpuFeatures {
+            avx2: found.avx2,
+            avx512: found.avx2 && found.avx512,
+            sha_ni: found.sha_ni,
+            clmul: found.clmul,
+            vclmul: found.vclmul,
+        }
     }
 
     /// Returns a value without instructions beyond the compilation target's own. Note that single
@@ -51,7 +79,7 @@ impl CpuFeatures {
 
     /// Returns AVX2 only, if this machine has it.
     pub fn avx2() -> Option<CpuFeatures> {
-        has_avx2().then_some(CpuFeatures {
+        features().avx2.then_some(CpuFeatures {
             avx2: true,
             ..CpuFeatures::portable()
         })
@@ -59,7 +87,7 @@ impl CpuFeatures {
 
     /// Returns AVX-512 (F, BW, VL and DQ) and AVX2, without SHA-NI, if this machine has them.
     pub fn avx512() -> Option<CpuFeatures> {
-        (has_avx2() && has_avx512()).then_some(CpuFeatures {
+        (features().avx2 && features().avx512).then_some(CpuFeatures {
             avx2: true,
             avx512: true,
             ..CpuFeatures::portable()
@@ -69,9 +97,9 @@ impl CpuFeatures {
     /// Returns SHA-NI (with SSSE3 and SSE4.1), and PCLMULQDQ where that exists, too, without AVX2
     /// and AVX-512, if this machine has it.
     pub fn sha_ni() -> Option<CpuFeatures> {
-        has_sha_ni().then_some(CpuFeatures {
+        features().sha_ni.then_some(CpuFeatures {
             sha_ni: true,
-            clmul: has_clmul(),
+            clmul: features().clmul,
             ..CpuFeatures::portable()
         })
     }
@@ -154,31 +182,6 @@ impl CpuFeatures {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn has_avx2() -> bool {
-    cpuid::features().avx2
-}
-
-#[cfg(target_arch = "x86_64")]
-fn has_avx512() -> bool {
-    cpuid::features().avx512
-}
-
-#[cfg(target_arch = "x86_64")]
-fn has_sha_ni() -> bool {
-    cpuid::features().sha_ni
-}
-
-#[cfg(target_arch = "x86_64")]
-fn has_clmul() -> bool {
-    cpuid::features().clmul
-}
-
-#[cfg(target_arch = "x86_64")]
-fn has_vclmul() -> bool {
-    cpuid::features().vclmul
-}
-
-#[cfg(target_arch = "x86_64")]
 fn flags() -> Vec<&'static str> {
     // The macro takes literals only.
     macro_rules! found {
@@ -196,31 +199,6 @@ fn flags() -> Vec<&'static str> {
 #[cfg(not(target_arch = "x86_64"))]
 fn flags() -> Vec<&'static str> {
     Vec::new()
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn has_avx2() -> bool {
-    false
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn has_avx512() -> bool {
-    false
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn has_sha_ni() -> bool {
-    false
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn has_clmul() -> bool {
-    false
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn has_vclmul() -> bool {
-    false
 }
 
 #[cfg(test)]

@@ -9,31 +9,8 @@
 )]
 
 use std::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
-use std::sync::OnceLock;
 
-/// Instruction sets that kernels need; each is true only if the operating system saves the
-/// registers, too.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Features {
-    /// AVX2.
-    pub(crate) avx2: bool,
-    /// AVX-512 F, BW, VL and DQ.
-    pub(crate) avx512: bool,
-    /// The SHA extensions, SSSE3 and SSE4.1.
-    pub(crate) sha_ni: bool,
-    /// BMI1 and BMI2.
-    pub(crate) bmi: bool,
-    /// PCLMULQDQ, SSSE3 and SSE4.1.
-    pub(crate) clmul: bool,
-    /// VPCLMULQDQ, and `avx512` and `clmul` as well.
-    pub(crate) vclmul: bool,
-}
-
-/// Returns the features of this machine, asked for once a process.
-pub(crate) fn features() -> Features {
-    static FOUND: OnceLock<Features> = OnceLock::new();
-    *FOUND.get_or_init(ask)
-}
+use crate::cpu::Features;
 
 /// Leaf 1, register ECX.
 const PCLMULQDQ: u32 = 1 << 1;
@@ -53,11 +30,12 @@ const VPCLMULQDQ: u32 = 1 << 10;
 const SAVES_AVX: u64 = 0b110;
 const SAVES_AVX512: u64 = SAVES_AVX | 0b1110_0000;
 
+/// Asks CPUID for the features of this machine.
 #[allow(
     unused_unsafe,
     reason = "CPUID is unsafe to call up to Rust 1.93; every x86-64 processor has it"
 )]
-fn ask() -> Features {
+pub(crate) fn ask() -> Features {
     // SAFETY: every x86-64 processor has CPUID, and leaf 0 says which others there are.
     let (highest, one) = unsafe { (__cpuid(0).eax, __cpuid(1).ecx) };
     let (seven, seven_c) = match highest {
@@ -99,7 +77,7 @@ unsafe fn saved() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Features, features};
+    use crate::cpu::{Features, features};
 
     #[test]
     fn three_questions_find_what_a_dozen_do() {

@@ -1,9 +1,8 @@
-//! The result of hashing: up to 64 bytes, compared and printed as one value.
+//! The result of hashing: up to 64 bytes, compared and printed as one value; and hexadecimal digits,
+//! decoded sixteen bytes at a time.
 
 use std::fmt;
 use std::str::FromStr;
-
-use crate::hex::{self, Case};
 
 /// A digest: 1 to 64 bytes. Ordered bytewise; prints as lower-case hexadecimal.
 ///
@@ -73,28 +72,28 @@ impl Digest {
 
     /// Parses hexadecimal of either case: 2 to 128 digits, an even number, nothing else.
     pub fn from_hex(hex: &[u8]) -> Option<Digest> {
-        Digest::from_digits(hex, Case::Any)
+        Digest::from_digits(hex, HexCase::Any)
     }
 
     /// Parses like [`from_hex`](Digest::from_hex), but refuses upper case.
     pub fn from_lower_hex(hex: &[u8]) -> Option<Digest> {
-        Digest::from_digits(hex, Case::Lower)
+        Digest::from_digits(hex, HexCase::Lower)
     }
 
     /// True if [`from_lower_hex`](Digest::from_lower_hex) would take this.
     pub fn is_lower_hex(hex: &[u8]) -> bool {
-        hex.len() <= 2 * Digest::MAX_LEN && hex::is_lower_hex(hex)
+        hex.len() <= 2 * Digest::MAX_LEN && is_lower_hex(hex)
     }
 
-    fn from_digits(hex: &[u8], case: Case) -> Option<Digest> {
-        let bytes = hex::decode(hex, case)?;
+    fn from_digits(hex: &[u8], case: HexCase) -> Option<Digest> {
+        let bytes = decode_hex(hex, case)?;
         let len = (hex.len() / 2) as u8;
         Some(Digest { bytes, len })
     }
 
     /// Appends the lower-case hexadecimal digits.
     pub fn write_hex(&self, out: &mut Vec<u8>) {
-        hex::push_hex(out, self.as_bytes());
+        push_hex(out, self.as_bytes());
     }
 
     /// Reverses the bytes, as tools print them that take the number for little-endian.
@@ -166,6 +165,91 @@ impl fmt::Debug for Digest {
     }
 }
 
+/// Letters that count as digits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HexCase {
+    Any,
+    Lower,
+}
+
+/// Bytes decoded at once.
+const HEX_BLOCK: usize = 16;
+
+/// Appends the lower-case digits of any bytes.
+pub fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let at = out.len();
+    out.resize(at + bytes.len() * 2, 0);
+    for (pair, byte) in out[at..].chunks_exact_mut(2).zip(bytes) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
+    }
+}
+
+/// True if these are the lower-case digits of any bytes.
+fn is_lower_hex(hex: &[u8]) -> bool {
+    let is_digit = |byte: u8| byte.wrapping_sub(b'0') < 10 || byte.wrapping_sub(b'a') < 6;
+    // Without an early exit, which makes it a few vector instructions.
+    let all = hex.iter().fold(true, |all, &byte| all & is_digit(byte));
+    all && !hex.is_empty() && hex.len().is_multiple_of(2)
+}
+
+/// Returns the bytes that the digits encode, zero behind the last; `None` if a character is no
+/// digit, or if there are none, an odd number of them or too many.
+fn decode_hex<const MAX: usize>(hex: &[u8], case: HexCase) -> Option<[u8; MAX]> {
+    // Whole blocks: what is left of the last one has room.
+    const { assert!(MAX.is_multiple_of(HEX_BLOCK)) };
+    if hex.is_empty() || !hex.len().is_multiple_of(2) || hex.len() > 2 * MAX {
+        return None;
+    }
+    let mut out = [0; MAX];
+    let mut right = true;
+    let mut blocks = hex.chunks_exact(2 * HEX_BLOCK);
+    let mut bytes = out.chunks_exact_mut(HEX_BLOCK);
+    for (block, bytes) in blocks.by_ref().zip(bytes.by_ref()) {
+        right &= decode_hex_block(block, case, bytes);
+    }
+    let rest = blocks.remainder();
+    if let (false, Some(bytes)) = (rest.is_empty(), bytes.next()) {
+        // Bytes behind the digest are zero.
+        let mut padded = [b'0'; 2 * HEX_BLOCK];
+        padded[..rest.len()].copy_from_slice(rest);
+        right &= decode_hex_block(&padded, case, bytes);
+    }
+    right.then_some(out)
+}
+
+/// Writes the [`HEX_BLOCK`] bytes that twice as many digits encode; `false` if a character is no digit.
+/// Loops of known length without an exit, which become a few vector instructions.
+fn decode_hex_block(digits: &[u8], case: HexCase, bytes: &mut [u8]) -> bool {
+    let (Some(digits), Some(bytes)) = (
+        digits.first_chunk::<{ 2 * HEX_BLOCK }>(),
+        bytes.first_chunk_mut::<HEX_BLOCK>(),
+    ) else {
+        return false;
+    };
+    let upper = match case {
+        HexCase::Any => 0x20,
+        HexCase::Lower => 0,
+    };
+    let mut values = [0; 2 * HEX_BLOCK];
+    let mut wrong = 0;
+    for (value, &byte) in values.iter_mut().zip(digits) {
+        let number = byte.wrapping_sub(b'0');
+        let letter = (byte | upper).wrapping_sub(b'a');
+        *value = if number < 10 {
+            number
+        } else {
+            letter.wrapping_add(10)
+        };
+        wrong |= u8::from(number >= 10) & u8::from(letter >= 6);
+    }
+    for (byte, pair) in bytes.iter_mut().zip(values.chunks_exact(2)) {
+        *byte = pair[0] << 4 | pair[1];
+    }
+    wrong == 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,5 +312,53 @@ mod tests {
             assert_eq!(digest.as_ref().map(Digest::as_bytes), expected);
         }
         assert_eq!(Digest::new(&[1, 2, 3]).reversed(), Digest::new(&[3, 2, 1]));
+    }
+
+    #[test]
+    fn hex_both_ways() {
+        let all: Vec<u8> = (0..=255).collect();
+        for bytes in all.chunks(64) {
+            let digest = Digest::from_slice(bytes).unwrap();
+            let hex = digest.to_string();
+            assert_eq!(Digest::from_hex(hex.as_bytes()), Some(digest));
+            assert_eq!(
+                Digest::from_hex(hex.to_uppercase().as_bytes()),
+                Some(digest)
+            );
+            assert_eq!(Digest::from_lower_hex(hex.as_bytes()), Some(digest));
+        }
+        assert_eq!(Digest::from_lower_hex(b"aA"), None);
+    }
+
+    #[test]
+    fn every_byte_as_a_digit() {
+        for len in [2, 4, 6, 8, 10, 14, 16, 18, 32, 64, 126, 128] {
+            for at in 0..len {
+                for byte in 0..=255_u8 {
+                    let mut hex = vec![b'7'; len];
+                    hex[at] = byte;
+                    let mut expected = vec![0x77; len / 2];
+                    let value = char::from(byte).to_digit(16).map(|digit| digit as u8);
+                    let other = &mut expected[at / 2];
+                    *other = match at % 2 {
+                        0 => (value.unwrap_or(0) << 4) | 7,
+                        _ => 0x70 | value.unwrap_or(0),
+                    };
+                    let expected = value.and_then(|_| Digest::from_slice(&expected));
+                    assert_eq!(Digest::from_hex(&hex), expected, "{}", hex.escape_ascii());
+                    let lower = expected.filter(|_| !byte.is_ascii_uppercase());
+                    assert_eq!(Digest::from_lower_hex(&hex), lower);
+                    assert_eq!(Digest::is_lower_hex(&hex), lower.is_some());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_no_hex() {
+        for bad in [&b""[..], b"a", b"0g", b"g0", b"0x", b" 0", &[b'0'; 130]] {
+            assert_eq!(Digest::from_hex(bad), None, "{}", bad.escape_ascii());
+            assert!(!Digest::is_lower_hex(bad), "{}", bad.escape_ascii());
+        }
     }
 }

@@ -50,30 +50,22 @@
 mod algorithm;
 mod batch;
 pub mod blake3_tree;
-mod chunk;
 mod cpu;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
 mod crc;
 mod digest;
 mod hasher;
-mod hex;
 mod lanes;
-mod reader;
-mod rustcrypto;
-mod streaming;
 mod sums;
 #[cfg(test)]
 mod tests;
 mod xxh3;
 
 pub use algorithm::{Algorithm, Plain, UnknownAlgorithm};
-pub use batch::{Batch, hash_many};
-pub use chunk::Chunk;
+pub use batch::{Batch, Chunk, hash_many};
 pub use cpu::CpuFeatures;
-pub use digest::{Digest, InvalidDigest};
-pub use hasher::{Hasher, hash};
-pub use hex::push_hex;
+pub use digest::{Digest, InvalidDigest, push_hex};
+pub use hasher::{Hasher, hash, hash_file, hash_reader};
 #[doc(hidden)]
 pub use lanes::raw;
-pub use reader::{hash_file, hash_reader};

@@ -7,12 +7,12 @@ use crate::{Algorithm, CpuFeatures, Digest};
 /// A message on its way through one of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunningSum {
-    kind: Kind,
+    state: SumState,
     cpu: CpuFeatures,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum SumState {
     /// POSIX: the message's length is appended to it, as few bytes as it takes, the lowest first.
     Crc {
         crc: Crc,
@@ -24,16 +24,16 @@ enum Kind {
     Sysv(u32),
 }
 
-impl Kind {
-    fn new(algorithm: Algorithm, cpu: CpuFeatures) -> Option<Kind> {
+impl SumState {
+    fn new(algorithm: Algorithm, cpu: CpuFeatures) -> Option<SumState> {
         Some(match algorithm {
-            Algorithm::Crc => Kind::Crc {
+            Algorithm::Crc => SumState::Crc {
                 crc: Crc::new(Order::Normal, 0, cpu),
                 length: 0,
             },
-            Algorithm::Crc32b => Kind::Crc32b(Crc::new(Order::Reflected, !0, cpu)),
-            Algorithm::Bsd => Kind::Bsd(0),
-            Algorithm::Sysv => Kind::Sysv(0),
+            Algorithm::Crc32b => SumState::Crc32b(Crc::new(Order::Reflected, !0, cpu)),
+            Algorithm::Bsd => SumState::Bsd(0),
+            Algorithm::Sysv => SumState::Sysv(0),
             _ => return None,
         })
     }
@@ -42,33 +42,33 @@ impl Kind {
 impl RunningSum {
     /// Returns a new sum; `None` if the algorithm is none of these.
     pub(crate) fn new(algorithm: Algorithm, cpu: CpuFeatures) -> Option<RunningSum> {
-        let kind = Kind::new(algorithm, cpu)?;
-        Some(RunningSum { kind, cpu })
+        let state = SumState::new(algorithm, cpu)?;
+        Some(RunningSum { state, cpu })
     }
 
     pub(crate) fn update(&mut self, data: &[u8]) {
-        match &mut self.kind {
-            Kind::Crc { crc, length } => {
+        match &mut self.state {
+            SumState::Crc { crc, length } => {
                 crc.update(data);
                 *length += data.len() as u64;
             }
-            Kind::Crc32b(crc) => crc.update(data),
-            Kind::Bsd(sum) => *sum = bsd(*sum, data),
-            Kind::Sysv(sum) => *sum = sum.wrapping_add(plain(data)),
+            SumState::Crc32b(crc) => crc.update(data),
+            SumState::Bsd(sum) => *sum = bsd(*sum, data),
+            SumState::Sysv(sum) => *sum = sum.wrapping_add(plain(data)),
         }
     }
 
     pub(crate) fn finalize(&self) -> Digest {
-        match self.kind {
-            Kind::Crc { mut crc, length } => {
+        match self.state {
+            SumState::Crc { mut crc, length } => {
                 let bytes = length.to_le_bytes();
                 let count = bytes.len() - length.leading_zeros() as usize / 8;
                 crc.update(&bytes[..count]);
                 Digest::new(&(!crc.register()).to_be_bytes())
             }
-            Kind::Crc32b(crc) => Digest::new(&(!crc.register()).to_be_bytes()),
-            Kind::Bsd(sum) => Digest::new(&sum.to_be_bytes()),
-            Kind::Sysv(sum) => {
+            SumState::Crc32b(crc) => Digest::new(&(!crc.register()).to_be_bytes()),
+            SumState::Bsd(sum) => Digest::new(&sum.to_be_bytes()),
+            SumState::Sysv(sum) => {
                 // The carries are added in again, and what that carries.
                 let once = (sum & 0xffff) + (sum >> 16);
                 let twice = (once & 0xffff) + (once >> 16);
@@ -78,13 +78,13 @@ impl RunningSum {
     }
 
     pub(crate) fn reset(&mut self) {
-        let algorithm = match self.kind {
-            Kind::Crc { .. } => Algorithm::Crc,
-            Kind::Crc32b(_) => Algorithm::Crc32b,
-            Kind::Bsd(_) => Algorithm::Bsd,
-            Kind::Sysv(_) => Algorithm::Sysv,
+        let algorithm = match self.state {
+            SumState::Crc { .. } => Algorithm::Crc,
+            SumState::Crc32b(_) => Algorithm::Crc32b,
+            SumState::Bsd(_) => Algorithm::Bsd,
+            SumState::Sysv(_) => Algorithm::Sysv,
         };
-        self.kind = Kind::new(algorithm, self.cpu).unwrap_or(self.kind);
+        self.state = SumState::new(algorithm, self.cpu).unwrap_or(self.state);
     }
 }
 

@@ -4,13 +4,11 @@
 pub(crate) mod family;
 #[cfg(target_arch = "x86_64")]
 mod kernels;
-mod message;
+pub(crate) mod message;
 mod portable;
 pub mod raw;
 pub(crate) mod scheduler;
 mod select;
-mod serving;
-pub(crate) mod stream;
 
 /// Compresses blocks of several independent messages in lockstep, one message per lane.
 pub(crate) struct LaneKernel<W: 'static> {

@@ -11,8 +11,8 @@ use std::ptr;
 use super::LaneKernel;
 use super::StreamKernel;
 use super::family::{Family, MAX_ROWS, State, TAIL};
-use super::message::{Message, Next, set_rows};
-use crate::chunk::{Chunk, Pending};
+use super::message::{Message, MessageStep, set_rows};
+use crate::batch::{Chunk, Pending};
 use crate::digest::Digest;
 use crate::{Algorithm, CpuFeatures};
 
@@ -343,8 +343,8 @@ impl<F: Family> Scheduler<F> {
         // SAFETY: no lane reads this tail: its only reader's run is over.
         let tail = unsafe { &mut *self.tails[index].get() };
         match self.messages[index].next(chunk.data, chunk.end, tail) {
-            Next::Blocks(blocks) => self.left[lane] = blocks,
-            Next::Padding(blocks, rows) => {
+            MessageStep::Blocks(blocks) => self.left[lane] = blocks,
+            MessageStep::Padding(blocks, rows) => {
                 self.left[lane] = blocks;
                 if let Some([counter, flag]) = rows {
                     self.set_word(8, lane, counter);
@@ -355,7 +355,12 @@ impl<F: Family> Scheduler<F> {
                 self.messages[index].state = self.column(lane);
                 self.messages[index].left = 0;
                 self.vacate(lane);
-                self.retire(index, matches!(next, Next::Finished), pending, consumed);
+                self.retire(
+                    index,
+                    matches!(next, MessageStep::Finished),
+                    pending,
+                    consumed,
+                );
                 return 1 + self.refill(lane, chunks, pointers, pending, consumed);
             }
         }
@@ -386,14 +391,14 @@ impl<F: Family> Scheduler<F> {
                 // SAFETY: the message is in no lane, so nothing reads its tail.
                 let tail = unsafe { &mut *self.tails[chunk.message].get() };
                 match message.next(chunk.data, chunk.end, tail) {
-                    Next::Blocks(blocks) => left = blocks,
-                    Next::Padding(blocks, rows) => {
+                    MessageStep::Blocks(blocks) => left = blocks,
+                    MessageStep::Padding(blocks, rows) => {
                         left = blocks;
                         set_rows(&mut message.state, rows);
                     }
                     next => {
                         through += 1;
-                        let finished = matches!(next, Next::Finished);
+                        let finished = matches!(next, MessageStep::Finished);
                         self.retire(chunk.message, finished, pending, consumed);
                         continue;
                     }

@@ -24,5 +24,5 @@ use crate::CpuFeatures;
 /// True if AVX2 kernels that also use BMI1 and BMI2 may run: on every CPU with AVX2, if no
 /// hypervisor hides them.
 fn may_bmi2(cpu: CpuFeatures) -> bool {
-    cpu.may_avx2() && crate::cpuid::features().bmi
+    cpu.may_avx2() && crate::cpu::features().bmi
 }
