@@ -16,19 +16,15 @@ use std::path::Path;
 
 use bc_fs::Escaped;
 use bc_fs::dirfd::own_path;
-use bc_fs::meta::FileStat;
+use bc_fs::meta::{Attributed, FileStat, NoFile, XattrReader};
 use bc_fs::place::Place;
 use rustix::fs::{Dir, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::locked::Locked;
+use crate::locked::{Locked, remove_unheld};
 use crate::metadata::{ACCESS_ACL, Subject};
 use crate::swap::{self, NotDone, Swap};
-use crate::sweep::remove_unheld;
 use crate::{content, entry, names};
-
-/// Kernel's limit for one value (`linux/limits.h`).
-const XATTR_SIZE_MAX: usize = 64 << 10;
 
 /// A file being written that takes its target's place on [`commit`](Self::commit).
 /// Dropped before that, it vanishes and the target stays as it was.
@@ -64,7 +60,7 @@ impl AsRead {
         })
     }
 
-    /// The same once more.
+    /// Duplicates it: a second descriptor of the file, the same state.
     ///
     /// # Errors
     /// Where there are too many descriptors.
@@ -75,7 +71,7 @@ impl AsRead {
         })
     }
 
-    /// The open file.
+    /// Returns the open file.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -219,13 +215,13 @@ impl AtomicFile {
     fn take_acl(&self) {
         let directory = own_path(self.place.directory());
         let old = [directory.as_bytes(), b"/", self.place.name().as_bytes()].concat();
-        let mut list = vec![0; XATTR_SIZE_MAX];
-        let found = rustix::fs::lgetxattr(old, ACCESS_ACL, &mut list[..]);
+        let old: Attributed<'_, NoFile> = Attributed::At(&old);
+        let mut reader = XattrReader::new(&[]);
         let new = Subject::open(self.file.as_fd());
         // Not every file system has lists.
-        let _ = match found {
-            Ok(length) => new.set_xattr(ACCESS_ACL, &list[..length]),
-            Err(_) => new.remove_inherited_acls(|_| false),
+        let _ = match reader.value(old, ACCESS_ACL) {
+            Ok(Some(list)) => new.set_xattr(ACCESS_ACL, list),
+            Ok(None) | Err(_) => new.remove_inherited_acls(|_| false),
         };
     }
 
@@ -408,7 +404,7 @@ fn changed() -> Uncommitted {
     Uncommitted::at("rename")(Errno::EXIST)
 }
 
-/// The regular file that lies there, if one does.
+/// Returns the state of the regular file that is there, if one is.
 ///
 /// # Errors
 /// `InvalidInput` for any other kind of file: a device that is replaced by a file is lost to the

@@ -19,7 +19,7 @@
 //! The user's files:
 //! - [`entry`] gives, changes and removes names; [`swap`] puts a file in the place of another one
 //!   without losing what somebody else puts there at that moment.
-//! - [`content`] creates files, writes, cuts, clones and stores them; [`dedupe`] shares blocks.
+//! - [`content`] creates files, writes, cuts, clones, deduplicates and stores them.
 //! - [`made`] makes links, FIFOs, sockets and devices, and holds them open.
 //! - [`metadata`] gives owner, mode, times and attributes; [`InodeFlags`] are the flags of `chattr`,
 //!   and a file's encryption policy.
@@ -28,19 +28,19 @@
 //! - [`atomic`] writes files that appear whole or not at all, and locks them ([`Locked`]).
 //! - [`output`] opens the files that results are written to, and replaces regular files only.
 //! - [`journal`] records what a long run has done so far, and determines whose a journal is.
-//! - [`names`] are the temporary ones of every command; [`sweep`] removes what killed runs left.
+//! - [`names`] are the temporary ones of every command; [`remove_unheld`] removes what killed runs
+//!   left.
 //! - [`spill`] keeps bytes that wait in a file without a name, once they are many.
 //!
 //! # Invariants
 //! - Nothing here prints, reads arguments or the environment, or ends the process.
-//! - Unsafe code is in [`dedupe`] and `inode_flags`.
+//! - Unsafe code is in [`content`] and `inode_flags`.
 #![deny(unsafe_code)]
 // The examples of the registry's page run, too.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod atomic;
 pub mod content;
-pub mod dedupe;
 pub mod entry;
 mod inode_flags;
 pub mod journal;
@@ -51,7 +51,6 @@ pub mod names;
 pub mod output;
 pub mod spill;
 pub mod swap;
-pub mod sweep;
 
 pub use inode_flags::InodeFlags;
-pub use locked::{Locked, flock};
+pub use locked::{Locked, Sweep, flock, remove_unheld};

@@ -114,7 +114,7 @@ pub fn hold_dir(
     Ok(is_ours.then_some(held))
 }
 
-/// Whether it belongs to this user, is open to nobody else and was made since, as far as its file
+/// True if it belongs to this user, is open to nobody else and was made since, as far as its file
 /// system says so by itself and by our clock.
 #[allow(clippy::unnecessary_cast)]
 fn is_ours(held: &OwnedFd, stat: &Stat, thing: Thing<'_>, since: i64) -> Result<bool, Errno> {

@@ -29,8 +29,9 @@ pub enum Fault {
     Run(Box<dyn FnOnce()>),
 }
 
+/// Faults that a thread has armed, and the calls that it has made since.
 #[derive(Default)]
-struct State {
+struct Injection {
     calls: Vec<&'static str>,
     counts: HashMap<&'static str, usize>,
     armed: Vec<(Nth, Fault)>,
@@ -62,7 +63,7 @@ impl Seen {
 }
 
 thread_local! {
-    static STATE: RefCell<State> = RefCell::default();
+    static INJECTION: RefCell<Injection> = RefCell::default();
 }
 
 /// Arms a call of this thread, counted from here.
@@ -79,25 +80,25 @@ pub fn watch() {
 pub fn arm_all<N: Into<Nth>>(armed: impl IntoIterator<Item = (N, Fault)>) {
     let armed = armed.into_iter().map(|(at, fault)| (at.into(), fault));
     ARMED.store(true, Ordering::SeqCst);
-    STATE.set(State {
+    INJECTION.set(Injection {
         armed: armed.collect(),
-        ..State::default()
+        ..Injection::default()
     });
 }
 
 /// Arms a call, and one of those that come after it: only they are counted and seen.
 pub fn arm_then<N: Into<Nth>>((at, fault): (N, Fault), (then, late): (N, Fault)) {
     ARMED.store(true, Ordering::SeqCst);
-    STATE.set(State {
+    INJECTION.set(Injection {
         armed: vec![(at.into(), fault)],
         then: Some((then.into(), late)),
-        ..State::default()
+        ..Injection::default()
     });
 }
 
 /// Ends the injection.
 pub fn disarm() -> Seen {
-    let state = STATE.take();
+    let state = INJECTION.take();
     Seen {
         reached: state.armed.is_empty() && state.then.is_none(),
         at: state.at.unwrap_or(state.calls.len()),
@@ -127,7 +128,7 @@ pub(crate) fn point(op: &'static str) -> Result<(), Errno> {
         return Ok(());
     }
     of_all_threads(op);
-    let fault = STATE.with_borrow_mut(|state| {
+    let fault = INJECTION.with_borrow_mut(|state| {
         state.calls.push(op);
         let nth = state.counts.entry(op).or_default();
         *nth += 1;
@@ -142,9 +143,9 @@ pub(crate) fn point(op: &'static str) -> Result<(), Errno> {
         if state.armed.is_empty()
             && let Some(then) = state.then.take()
         {
-            *state = State {
+            *state = Injection {
                 armed: vec![then],
-                ..State::default()
+                ..Injection::default()
             };
         }
         if let Fault::Errnos(errno, many) = fault {

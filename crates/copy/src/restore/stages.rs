@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bc_digest::{Algorithm, hash};
-use bc_edit::journal::{Claim, Found, Journal, Key, push};
+use bc_edit::journal::{Claim, FoundJournal, Journal, Key, push};
 use bc_fs::Escaped;
 use bc_fs::known::file_clock;
 use bc_fs::place::Place;
@@ -175,10 +175,10 @@ impl StageSite {
         let warn = |path: &[u8], why: &str| left_alone(observer, path, why);
         let shown = self.file.as_os_str().as_bytes();
         match Journal::open(&place, &key) {
-            Ok(Found::Nothing) => Ok(true),
-            Ok(Found::Journal(journal)) => Ok(after_restore(journal, &warn).is_ok()),
-            Ok(Found::Busy) => Err(busy()),
-            Ok(Found::Foreign(why)) => {
+            Ok(FoundJournal::Nothing) => Ok(true),
+            Ok(FoundJournal::Journal(journal)) => Ok(after_restore(journal, &warn).is_ok()),
+            Ok(FoundJournal::Busy) => Err(busy()),
+            Ok(FoundJournal::Foreign(why)) => {
                 warn(shown, &why);
                 Ok(false)
             }

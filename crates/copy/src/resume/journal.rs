@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bc_edit::Locked;
-use bc_edit::journal::{Claim, Found, Journal, Key};
+use bc_edit::journal::{Claim, FoundJournal, Journal, Key};
 use bc_fs::place::Place;
 use bc_walk::OwnFile;
 
@@ -82,10 +82,10 @@ pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16], claim: bool) -> io
         },
     };
     Ok(match Journal::open(&place, &key)? {
-        Found::Nothing => free(place, key)?,
-        Found::Busy => Site::Busy,
-        Found::Foreign(why) => Site::Foreign(why),
-        Found::Journal(mut journal) => match load(&journal, boot)? {
+        FoundJournal::Nothing => free(place, key)?,
+        FoundJournal::Busy => Site::Busy,
+        FoundJournal::Foreign(why) => Site::Foreign(why),
+        FoundJournal::Journal(mut journal) => match load(&journal, boot)? {
             Some(loaded) => {
                 journal.cut(loaded.end)?;
                 let earlier = EarlierRuns {

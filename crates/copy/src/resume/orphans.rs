@@ -19,8 +19,8 @@ use std::path::Path;
 use std::rc::Rc;
 
 use bc_edit::entry;
-use bc_edit::journal::{Claim, FLAGS, Found, Journal, Key, check, push};
-use bc_edit::sweep::{Sweep, remove_unheld};
+use bc_edit::journal::{Claim, FLAGS, FoundJournal, Journal, Key, check, push};
+use bc_edit::{Sweep, remove_unheld};
 use bc_fs::place::Place;
 use bc_fs::{Escaped, dirfd};
 use bc_manifest::time::format_rfc3339;
@@ -96,11 +96,11 @@ fn journal(path: &Path, key: &Key, now: i64, observer: &Observer<'_>) {
         return;
     };
     let journal = match Journal::open(&place, key) {
-        Ok(Found::Journal(journal)) => journal,
-        Ok(Found::Foreign(why)) => return warn(&why),
+        Ok(FoundJournal::Journal(journal)) => journal,
+        Ok(FoundJournal::Foreign(why)) => return warn(&why),
         // A run that was killed before it recorded anything has held the place by that.
-        Ok(Found::Nothing) => return drop(Claim::new(place)),
-        Ok(Found::Busy) => return,
+        Ok(FoundJournal::Nothing) => return drop(Claim::new(place)),
+        Ok(FoundJournal::Busy) => return,
         Err(error) => return warn(&error.to_string()),
     };
     let Some((job, at)) = about(&journal) else {

@@ -109,10 +109,10 @@ fn metadata_that_is_lacking_is_given_by_a_run_that_goes_on() {
 
 /// Appends to the journal that is left.
 fn append(ground: &Ground, piece: &mut [u8]) {
-    use bc_edit::journal::{Found, Journal, Key};
+    use bc_edit::journal::{FoundJournal, Journal, Key};
     let key = Key::kept_in(ground.at("state")).unwrap();
     let place = bc_fs::place::Place::find(journal(ground).unwrap()).unwrap();
-    let Found::Journal(mut journal) = Journal::open(&place, &key).unwrap() else {
+    let FoundJournal::Journal(mut journal) = Journal::open(&place, &key).unwrap() else {
         panic!("no journal");
     };
     let end = {

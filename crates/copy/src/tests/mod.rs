@@ -88,13 +88,13 @@ impl Ground {
 /// Rewrites the journal that is left: `keep` changes the body of a record, given its kind, and
 /// returns false to drop it.
 pub(super) fn rewrite_journal(ground: &Ground, mut keep: impl FnMut(u8, &mut Vec<u8>) -> bool) {
-    use bc_edit::journal::{Found, Journal, Key, push};
+    use bc_edit::journal::{FoundJournal, Journal, Key, push};
     use bc_fs::place::Place;
     let state = ground.at("state");
     let key = Key::kept_in(&state).unwrap();
     let path = journal(ground).unwrap();
     let place = || Place::find(&path).unwrap();
-    let Found::Journal(journal) = Journal::open(&place(), &key).unwrap() else {
+    let FoundJournal::Journal(journal) = Journal::open(&place(), &key).unwrap() else {
         panic!("no journal");
     };
     let mut piece = Vec::new();

@@ -4,7 +4,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use bc_edit::journal::{Found, Journal, Key, push};
+use bc_edit::journal::{FoundJournal, Journal, Key, push};
 use bc_fs::dirfd;
 use bc_fs::place::Place;
 
@@ -31,7 +31,7 @@ fn journal_file(ground: &Ground) -> PathBuf {
 fn with_records(ground: &Ground, more: impl Fn(&mut Vec<u8>)) -> JobRecord {
     let key = Key::kept_in(ground.at("state")).unwrap();
     let place = Place::find(journal_file(ground)).unwrap();
-    let Found::Journal(mut journal) = Journal::open(&place, &key).unwrap() else {
+    let FoundJournal::Journal(mut journal) = Journal::open(&place, &key).unwrap() else {
         panic!("no journal");
     };
     let content = crate::resume::journal::load(&journal, &[0; 16])
@@ -155,7 +155,7 @@ fn those_of_a_living_run_stay() {
     let key = Key::kept_in(ground.at("state")).unwrap();
     let place = Place::find(journal_file(&ground)).unwrap();
     let held = Journal::open(&place, &key).unwrap();
-    assert!(matches!(held, Found::Journal(_)));
+    assert!(matches!(held, FoundJournal::Journal(_)));
     other_copy(&ground, 8);
     assert!(small.exists() && huge.exists() && journal_file(&ground).exists());
 }

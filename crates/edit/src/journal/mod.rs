@@ -15,9 +15,6 @@
 //!   record, since each has a checksum.
 //! - A file that is not a journal of this user's is neither changed nor renamed nor removed.
 
-mod claim;
-mod file;
-mod key;
 mod owner;
 mod record;
 
@@ -25,22 +22,19 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 
 use bc_fs::place::Place;
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
-use crate::entry;
 use crate::locked::Locked;
+use crate::{content, entry};
 
-pub use claim::Claim;
-pub use key::Key;
-pub use owner::{FLAGS, NotOurs, check};
+pub use owner::{FLAGS, Key, NotOurs, check};
 pub use record::{LONGEST, Record, Records, View, push};
 
-use file::FoundJournal;
 use record::{HEAD, MAGIC, Seed};
 
 /// Greatest number of journals that are kept as backups (set aside) beside each other.
@@ -48,7 +42,7 @@ const MOST_ASIDE: u32 = 1000;
 
 /// Result of looking for a journal at a place.
 #[derive(Debug)]
-pub enum Found {
+pub enum FoundJournal {
     /// No file, or the empty one of a run that was killed before it wrote a byte.
     Nothing,
     /// A journal of this user's, held.
@@ -73,14 +67,14 @@ impl Journal {
     ///
     /// # Errors
     /// Errors of reading the file.
-    pub fn open(place: &Place, key: &Key) -> io::Result<Found> {
-        let file = match file::look(place)? {
-            FoundJournal::File(file) => file,
-            FoundJournal::Nothing | FoundJournal::Stub(_) => return Ok(Found::Nothing),
-            FoundJournal::Busy => return Ok(Found::Busy),
-            FoundJournal::Foreign(why) => return Ok(Found::Foreign(why)),
+    pub fn open(place: &Place, key: &Key) -> io::Result<FoundJournal> {
+        let file = match look(place)? {
+            FoundFile::File(file) => file,
+            FoundFile::Nothing | FoundFile::Stub(_) => return Ok(FoundJournal::Nothing),
+            FoundFile::Busy => return Ok(FoundJournal::Busy),
+            FoundFile::Foreign(why) => return Ok(FoundJournal::Foreign(why)),
         };
-        let foreign = |why: &str| Ok(Found::Foreign(why.to_owned()));
+        let foreign = |why: &str| Ok(FoundJournal::Foreign(why.to_owned()));
         let length = file.metadata()?.len();
         let mut head = [0; HEAD as usize];
         if length < HEAD {
@@ -100,7 +94,7 @@ impl Journal {
         }
         let mut seed = [0; 16];
         seed.copy_from_slice(nonce);
-        Ok(Found::Journal(Journal {
+        Ok(FoundJournal::Journal(Journal {
             place: place.try_clone()?,
             file: Arc::new(file),
             seed: Seed::new(&seed),
@@ -127,7 +121,7 @@ impl Journal {
             seed: Seed::new(&[0; 16]),
             length: 0,
         };
-        let nonce = key::random().inspect_err(|_| journal.unlink())?;
+        let nonce = owner::random().inspect_err(|_| journal.unlink())?;
         journal.seed = Seed::new(&nonce);
         let head = record::head(key, &nonce);
         let begun = journal.begin(&head, piece);
@@ -304,6 +298,144 @@ impl View {
         rustix::fs::fdatasync(self.file.as_fd())?;
         Ok(bc_fs::call::flush(self.file.as_fd())?)
     }
+}
+
+/// The name of a journal, held against all other runs by an empty file, which is removed again
+/// unless a journal becomes of it. An empty file left by a killed run does not count as a journal.
+#[derive(Debug)]
+pub struct Claim(Option<(Place, Locked)>);
+
+impl Claim {
+    /// Holds a place.
+    ///
+    /// # Errors
+    /// `AlreadyExists` for any existing file but those that [`Journal::open`] takes for nothing;
+    /// `WouldBlock` where another run holds it; `PermissionDenied` where the new file would not be
+    /// this user's alone, as on file systems without owners; others of creating the file.
+    pub fn new(place: Place) -> io::Result<Claim> {
+        let file = match look(&place)? {
+            FoundFile::Nothing => create_file(&place)?,
+            FoundFile::Stub(file) => file,
+            FoundFile::Busy => return Err(io::ErrorKind::WouldBlock.into()),
+            FoundFile::File(_) | FoundFile::Foreign(_) => {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+        };
+        Ok(Claim(Some((place, file))))
+    }
+
+    /// Begins the journal with the records of `piece`, as [`Journal::create`] does.
+    ///
+    /// # Errors
+    /// Errors of writing and syncing, after which the name is free again.
+    pub fn begin(mut self, key: &Key, piece: &mut [u8]) -> io::Result<Journal> {
+        match self.0.take() {
+            Some((place, file)) => Journal::create_in(place, file, key, piece),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// Returns the open file, to know it by.
+    pub fn file(&self) -> Option<&File> {
+        self.0.as_ref().map(|(_, file)| &**file)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if let Some((place, file)) = &self.0
+            && place.means(file)
+        {
+            // A file that stays is taken for nothing.
+            let _ = entry::unlink(place.directory(), place.name());
+        }
+    }
+}
+
+/// State of the file at the place of a journal.
+enum FoundFile {
+    Nothing,
+    /// A file that is this user's alone, held.
+    File(Locked),
+    /// A file as of [`File`](FoundFile::File), but left by a run that was killed between the making of
+    /// its journal and the first byte: other programs make no empty files that only their owner may
+    /// read.
+    Stub(Locked),
+    /// Held by another process.
+    Busy,
+    /// A file that is not this user's alone, with the reason.
+    Foreign(String),
+}
+
+/// Looks at the file where a journal is, or would be, and holds it; nothing is changed.
+fn look(place: &Place) -> io::Result<FoundFile> {
+    let foreign = |why: String| Ok(FoundFile::Foreign(why));
+    // Before it is opened: for a device that alone can be an order.
+    match place.existing() {
+        Ok(None) => return Ok(FoundFile::Nothing),
+        Ok(Some(stat)) => match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Symlink => return foreign("a symbolic link".to_owned()),
+            _ => return foreign(NotOurs::NotRegular.to_string()),
+        },
+        Err(error) => return foreign(error.to_string()),
+    }
+    let file = match place.open(place.name(), OFlags::RDWR | FLAGS) {
+        Ok(file) => File::from(file),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FoundFile::Nothing),
+        Err(error) => return foreign(format!("open: {error}")),
+    };
+    if let Err(why) = check(&file)? {
+        return foreign(why.to_string());
+    }
+    let meta = file.metadata()?;
+    if meta.nlink() != 1 {
+        return foreign("has several names".to_owned());
+    }
+    let file = match Locked::new(file, false) {
+        Ok(file) => file,
+        Err((error, _)) if error.kind() == io::ErrorKind::WouldBlock => {
+            return Ok(FoundFile::Busy);
+        }
+        Err((error, _)) => return foreign(format!("lock: {error}")),
+    };
+    // Between the look and the lock its writer may have ended and removed it.
+    if !place.means(&file) {
+        return Ok(FoundFile::Busy);
+    }
+    let meta = file.metadata()?;
+    Ok(match meta.len() == 0 && meta.mode() & 0o7777 == 0o600 {
+        true => FoundFile::Stub(file),
+        false => FoundFile::File(file),
+    })
+}
+
+/// Returns a new file at `place`, held.
+fn create_file(place: &Place) -> io::Result<Locked> {
+    let file = content::create(place.directory(), place.name(), 0o600).map(File::from)?;
+    let unlink = || {
+        let _ = entry::unlink(place.directory(), place.name());
+    };
+    let refused = match check(&file) {
+        Ok(Ok(())) => None,
+        Ok(Err(why)) => {
+            let text = why.to_string();
+            Some(io::Error::new(io::ErrorKind::PermissionDenied, text))
+        }
+        Err(error) => Some(error),
+    };
+    if let Some(refused) = refused {
+        unlink();
+        return Err(refused);
+    }
+    Locked::new(file, false).map_err(|(error, _)| {
+        // The process that holds it by now took it for the remains of a killed run, and resumes
+        // with it.
+        if error.kind() != io::ErrorKind::WouldBlock {
+            unlink();
+        }
+        error
+    })
 }
 
 #[cfg(test)]

@@ -11,9 +11,12 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
-use super::key::Key;
+use bc_fs::call::call;
+use bc_fs::dirfd;
+use rustix::io::pread;
+
+use super::owner::Key;
 
 /// First bytes of every journal; the number at the end is the version of this layout.
 pub(super) const MAGIC: [u8; 16] = *b"bc journal v1\r\n\0";
@@ -173,24 +176,12 @@ impl<'a> Records<'a> {
             }
             let held = self.buffer.len();
             self.buffer.resize(held.max(wanted) + CHUNK, 0);
-            let read = read_at(
-                self.file,
-                &mut self.buffer[held..],
-                self.start + held as u64,
-            );
+            let at = self.start + held as u64;
+            let read = call("read", || pread(self.file, &mut self.buffer[held..], at));
             self.buffer.truncate(held + *read.as_ref().unwrap_or(&0));
             if read? == 0 {
                 return Ok(());
             }
-        }
-    }
-}
-
-fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
-    loop {
-        match file.read_at(buffer, at) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            read => return read,
         }
     }
 }
@@ -215,13 +206,7 @@ impl View {
         buffer: &'b mut Vec<u8>,
     ) -> io::Result<Option<Record<'b>>> {
         buffer.resize(FRAME + most, 0);
-        let mut held = 0;
-        while held < buffer.len() {
-            match read_at(&self.file, &mut buffer[held..], at + held as u64)? {
-                0 => break,
-                read => held += read,
-            }
-        }
+        let held = dirfd::read_at(&self.file, buffer, at)?;
         let payload = self.seed.whole(&buffer[..held]);
         Ok(payload.and_then(|payload| Record::new(at, payload)))
     }

@@ -33,7 +33,7 @@ impl Ground {
         Journal::create(self.place(), &self.key, &mut piece(bodies)).unwrap()
     }
 
-    fn open(&self) -> Found {
+    fn open(&self) -> FoundJournal {
         // Directories on the way to the file are judged too.
         let place = self.dir.path().join("out");
         let place = Place::find(&place).unwrap().beside(".partial").unwrap();
@@ -42,7 +42,7 @@ impl Ground {
 
     fn journal(&self) -> Journal {
         match self.open() {
-            Found::Journal(journal) => journal,
+            FoundJournal::Journal(journal) => journal,
             other => panic!("{other:?}"),
         }
     }
@@ -51,7 +51,7 @@ impl Ground {
     fn is_foreign(&self, why: &str) {
         let before = std::fs::symlink_metadata(self.path()).unwrap();
         match self.open() {
-            Found::Foreign(said) => assert!(said.contains(why), "{said}"),
+            FoundJournal::Foreign(said) => assert!(said.contains(why), "{said}"),
             other => panic!("{other:?}"),
         }
         let made = Journal::create(self.place_of_link(), &self.key, &mut piece(&[b"new"]));
@@ -86,7 +86,7 @@ fn bodies(journal: &Journal) -> (Vec<Vec<u8>>, u64) {
 #[test]
 fn what_is_appended_is_read_again() {
     let ground = Ground::new();
-    assert!(matches!(ground.open(), Found::Nothing));
+    assert!(matches!(ground.open(), FoundJournal::Nothing));
     let long = vec![7; LONGEST - 1];
     let mut journal = ground.create(&[b"first", b""]);
     journal.append(&mut piece(&[&long, b"last"])).unwrap();
@@ -157,7 +157,7 @@ proptest! {
         }
         std::fs::write(ground.path(), &text).unwrap();
         match ground.open() {
-            Found::Journal(journal) => {
+            FoundJournal::Journal(journal) => {
                 let (found, _) = bodies(&journal);
                 prop_assert_eq!(&found[..], &all[..found.len()]);
                 let (view, mut buffer) = (journal.view().unwrap(), Vec::new());
@@ -167,7 +167,7 @@ proptest! {
                     }
                 }
             }
-            Found::Foreign(_) => {}
+            FoundJournal::Foreign(_) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -256,11 +256,11 @@ fn what_belongs_to_somebody_else_is_left_alone() {
 fn a_living_run_holds_its_journal() {
     let ground = Ground::new();
     let living = ground.create(&[b"first"]);
-    assert!(matches!(ground.open(), Found::Busy));
+    assert!(matches!(ground.open(), FoundJournal::Busy));
     let again = Journal::create(ground.place(), &ground.key, &mut piece(&[b"x"]));
     assert_eq!(again.unwrap_err().kind(), io::ErrorKind::WouldBlock);
     drop(living);
-    assert!(matches!(ground.open(), Found::Journal(_)));
+    assert!(matches!(ground.open(), FoundJournal::Journal(_)));
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn what_a_run_left_that_was_killed_at_once_is_nothing() {
     let ground = Ground::new();
     std::fs::write(ground.path(), "").unwrap();
     set_mode(&ground.path(), 0o600);
-    assert!(matches!(ground.open(), Found::Nothing));
+    assert!(matches!(ground.open(), FoundJournal::Nothing));
     let journal = ground.create(&[b"first"]);
     assert_eq!(bodies(&journal).0, [b"first"]);
     journal.remove();

@@ -17,9 +17,8 @@ use bc_fs::meta::{self, FileKind, FileStat, is_clipped};
 use rustix::fs::{Gid, Mode, Timespec, UTIME_OMIT, Uid};
 use rustix::io::Errno;
 
-use super::file_metadata::SECOND;
 use super::{
-    ACCESS_ACL, CAPABILITIES, DEFAULT_ACL, FileMetadata, MetadataPart, Subject, is_given,
+    ACCESS_ACL, CAPABILITIES, DEFAULT_ACL, FileMetadata, MetadataPart, SECOND, Subject, is_given,
     mode_without_acl,
 };
 
@@ -105,71 +104,24 @@ impl FileMetadata {
     /// Gives parts of this to a file. Returns what the file was not given; the rest is done all the
     /// same.
     pub fn give(&self, file: &Subject<'_>, parts: &GivenParts) -> Vec<NotGiven<'_>> {
-        let mut not_given = Vec::new();
-        let mut note = |part, done: Result<(), Errno>| {
-            if let Err(errno) = done {
-                not_given.push(NotGiven { part, errno });
-            }
+        let mut giving = Giving {
+            metadata: self,
+            file,
+            parts,
+            owner: Ok(()),
+            withheld: SET_ID,
+            is_capable: true,
+            mode: self.mode & 0o7777,
+            has_acl: false,
+            not_given: Vec::new(),
         };
-        let owner = match parts.owner {
-            true => self.give_owner(file),
-            false => Ok(()),
-        };
-        note(MetadataPart::Owner, owner);
-        let (withheld, is_capable) = match parts.owner {
-            true => self.withheld(file),
-            false => (SET_ID, true),
-        };
-        let is_lost = parts.owner && parts.mode == GivenMode::Recorded;
-        let lost = || Err(owner.err().unwrap_or(Errno::PERM));
-        let has = |list: &[u8]| parts.xattrs && self.xattr(list).is_some();
-        let removed = match parts.acl {
-            PresentAcl::Kept => Ok(()),
-            PresentAcl::Inherited => file.remove_inherited_acls(has),
-            PresentAcl::InUse => file.remove_acls_in_use(has),
-        };
-        note(MetadataPart::InheritedAcl, removed);
-        let (mut mode, mut has_list) = (self.mode, false);
-        let mut is_weaker = false;
-        for (name, value) in self.in_order().filter(|_| parts.xattrs) {
-            if name == CAPABILITIES && !is_capable {
-                is_weaker = true;
-                continue;
-            }
-            let set = file.set_xattr(name, value);
-            if name == ACCESS_ACL {
-                has_list = set.is_ok();
-            }
-            if set.is_err() && is_acl(name) {
-                if name == ACCESS_ACL {
-                    mode = mode_without_acl(mode, value);
-                }
-                if parts.acl != PresentAcl::Kept {
-                    // Else the one of its directory would be left in its place.
-                    note(MetadataPart::InheritedAcl, file.remove_acl(name));
-                }
-            }
-            note(MetadataPart::Attribute(name), set);
-        }
-        note(MetadataPart::Times, self.give_times(file, parts.times));
-        let bits = match parts.mode {
-            GivenMode::Recorded => Some(mode & 0o7777 & !withheld),
-            GivenMode::Other(bits) => Some(bits).filter(|_| !has_list),
-            GivenMode::Kept => None,
-        };
-        if let Some(bits) = bits {
-            note(
-                MetadataPart::Mode,
-                file.chmod(Mode::from_raw_mode(bits as _)),
-            );
-        }
-        if is_lost && mode & withheld != 0 {
-            note(MetadataPart::SetId, lost());
-        }
-        if is_weaker {
-            note(MetadataPart::Capabilities, lost());
-        }
-        not_given
+        giving.give_owner();
+        giving.remove_acls();
+        giving.give_xattrs();
+        giving.note(MetadataPart::Times, self.give_times(file, parts.times));
+        giving.give_mode();
+        giving.note_withheld();
+        giving.not_given
     }
 
     /// Gives a file the times alone.
@@ -207,14 +159,6 @@ impl FileMetadata {
         }
     }
 
-    /// Gives owner and group; the group alone where this user cannot give files away.
-    fn give_owner(&self, file: &Subject<'_>) -> Result<(), Errno> {
-        let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
-        file.chown(Some(uid), Some(gid)).inspect_err(|_| {
-            let _ = file.chown(None, Some(gid));
-        })
-    }
-
     /// Returns the bits that a file must not get with the owner that it has now, and true if it may
     /// get capabilities. Where there are neither, it is not asked for its owner.
     fn withheld(&self, file: &Subject<'_>) -> (u32, bool) {
@@ -244,6 +188,104 @@ impl FileMetadata {
         let of = move |wanted: u8| given.clone().filter(move |(name, _)| rank(name) == wanted);
         let all = of(0).chain(of(1)).chain(of(2));
         all.map(|(name, value)| (&name[..], &value[..]))
+    }
+}
+
+/// A file that is being given its metadata, one step after the other.
+struct Giving<'m, 'f> {
+    metadata: &'m FileMetadata,
+    file: &'f Subject<'f>,
+    parts: &'f GivenParts,
+    /// Result of giving the owner.
+    owner: Result<(), Errno>,
+    /// Bits that the file must not get with the owner that it has.
+    withheld: u32,
+    /// True if the file may get capabilities.
+    is_capable: bool,
+    /// Permission bits of the metadata; less for the group where a list was refused.
+    mode: u32,
+    /// True if the file was given an access control list.
+    has_acl: bool,
+    not_given: Vec<NotGiven<'m>>,
+}
+
+impl<'m> Giving<'m, '_> {
+    fn note(&mut self, part: MetadataPart<'m>, done: Result<(), Errno>) {
+        if let Err(errno) = done {
+            self.not_given.push(NotGiven { part, errno });
+        }
+    }
+
+    /// Gives owner and group; the group alone where this user cannot give files away.
+    fn give_owner(&mut self) {
+        if !self.parts.owner {
+            return;
+        }
+        let FileMetadata { uid, gid, .. } = *self.metadata;
+        let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+        self.owner = self.file.chown(Some(uid), Some(gid)).inspect_err(|_| {
+            let _ = self.file.chown(None, Some(gid));
+        });
+        self.note(MetadataPart::Owner, self.owner);
+        (self.withheld, self.is_capable) = self.metadata.withheld(self.file);
+    }
+
+    /// Removes the access control lists that the file has and is not to have.
+    fn remove_acls(&mut self) {
+        let (metadata, parts) = (self.metadata, self.parts);
+        let has = |list: &[u8]| parts.xattrs && metadata.xattr(list).is_some();
+        let removed = match parts.acl {
+            PresentAcl::Kept => Ok(()),
+            PresentAcl::Inherited => self.file.remove_inherited_acls(has),
+            PresentAcl::InUse => self.file.remove_acls_in_use(has),
+        };
+        self.note(MetadataPart::InheritedAcl, removed);
+    }
+
+    fn give_xattrs(&mut self) {
+        let metadata = self.metadata;
+        for (name, value) in metadata.in_order().filter(|_| self.parts.xattrs) {
+            if name == CAPABILITIES && !self.is_capable {
+                continue;
+            }
+            let set = self.file.set_xattr(name, value);
+            if name == ACCESS_ACL {
+                self.has_acl = set.is_ok();
+            }
+            if set.is_err() && is_acl(name) {
+                if name == ACCESS_ACL {
+                    self.mode = mode_without_acl(self.mode, value);
+                }
+                if self.parts.acl != PresentAcl::Kept {
+                    // Else the one of its directory would be left in its place.
+                    self.note(MetadataPart::InheritedAcl, self.file.remove_acl(name));
+                }
+            }
+            self.note(MetadataPart::Attribute(name), set);
+        }
+    }
+
+    fn give_mode(&mut self) {
+        let bits = match self.parts.mode {
+            GivenMode::Recorded => self.mode & !self.withheld,
+            GivenMode::Other(bits) if !self.has_acl => bits,
+            GivenMode::Other(_) | GivenMode::Kept => return,
+        };
+        let done = self.file.chmod(Mode::from_raw_mode(bits as _));
+        self.note(MetadataPart::Mode, done);
+    }
+
+    /// Notes the power that the file did not get, as it has another owner.
+    fn note_withheld(&mut self) {
+        let parts = self.parts;
+        let lost = Err(self.owner.err().unwrap_or(Errno::PERM));
+        if parts.owner && parts.mode == GivenMode::Recorded && self.mode & self.withheld != 0 {
+            self.note(MetadataPart::SetId, lost);
+        }
+        let capabilities = self.metadata.xattr(CAPABILITIES);
+        if parts.xattrs && !self.is_capable && capabilities.is_some() {
+            self.note(MetadataPart::Capabilities, lost);
+        }
     }
 }
 

@@ -30,8 +30,8 @@ impl BindMounts {
         self.places_by(path, |_, _| true)
     }
 
-    /// Those of the [places](BindMounts::places) where the files have the same owners as at this path,
-    /// and where they can be changed.
+    /// Returns those of the [places](BindMounts::places) where the files have the same owners as at this
+    /// path, and where they can be changed.
     pub fn places_to_change(&self, path: &[u8]) -> Vec<Vec<u8>> {
         // Two maps need not be the same one.
         self.places_by(path, |mount, other| {

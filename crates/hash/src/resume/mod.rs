@@ -25,7 +25,7 @@ mod worker_records;
 use std::ffi::OsString;
 use std::time::Duration;
 
-use bc_edit::journal::{Found, Journal, LONGEST};
+use bc_edit::journal::{FoundJournal, Journal, LONGEST};
 use bc_pool::Cancel;
 use bc_walk::OwnFile;
 
@@ -166,7 +166,7 @@ impl ResumeOptions {
         place.existing().ok()??;
         let key = log::key(self.state.as_deref()).ok()?;
         let found = Journal::open(&place, &key);
-        matches!(found, Ok(Found::Journal(_))).then(|| place.name().to_owned())
+        matches!(found, Ok(FoundJournal::Journal(_))).then(|| place.name().to_owned())
     }
 
     /// Returns the log of a run that is the first.
@@ -202,10 +202,10 @@ fn look(options: &ResumeOptions) -> Result<Option<Journal>, String> {
     }
     let key = log::key(options.state.as_deref()).map_err(|error| error.to_string())?;
     match Journal::open(&options.place, &key) {
-        Ok(Found::Nothing) => Ok(None),
-        Ok(Found::Journal(journal)) => Ok(Some(journal)),
-        Ok(Found::Busy) => Err("another run is writing it".to_owned()),
-        Ok(Found::Foreign(why)) => Err(why),
+        Ok(FoundJournal::Nothing) => Ok(None),
+        Ok(FoundJournal::Journal(journal)) => Ok(Some(journal)),
+        Ok(FoundJournal::Busy) => Err("another run is writing it".to_owned()),
+        Ok(FoundJournal::Foreign(why)) => Err(why),
         Err(error) => Err(format!("read: {error}")),
     }
 }

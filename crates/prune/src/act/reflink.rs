@@ -3,7 +3,7 @@
 
 use std::io;
 
-use bc_edit::dedupe::{Deduped, dedupe_range};
+use bc_edit::content::{Deduped, dedupe_range};
 use bc_fs::call::FailedCall;
 use bc_fs::dirfd::{self, Access};
 use bc_fs::meta;

@@ -119,7 +119,7 @@ impl<'a> Abilities<'a> {
             return Ok(None);
         }
         // Asks for no bytes at all, and so changes none.
-        let asked = bc_edit::dedupe::dedupe_range(&kept_file.file, &target.file, 0, 0);
+        let asked = bc_edit::content::dedupe_range(&kept_file.file, &target.file, 0, 0);
         Ok(match asked {
             Err(failed) if failed.errno == Errno::ROFS => Some(Lack::Writing),
             Err(failed) if traits.reflinks != Answer::Yes && is_lack_of_reflinks(failed.errno) => {

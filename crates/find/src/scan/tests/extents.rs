@@ -173,8 +173,8 @@ fn waste_is_what_lies_apart_whatever_a_cache_remembers() {
                 let file = options.read(true).write(true);
                 file.open(mount.path().join(name)).unwrap()
             });
-            let shared = bc_edit::dedupe::dedupe_range(&from, &to, 0, 500_000).unwrap();
-            assert_eq!(shared, bc_edit::dedupe::Deduped::Bytes(500_000));
+            let shared = bc_edit::content::dedupe_range(&from, &to, 0, 500_000).unwrap();
+            assert_eq!(shared, bc_edit::content::Deduped::Bytes(500_000));
         }
         assert_eq!(wasted(true), (0, 4));
         assert_eq!(wasted(false), (0, 0));
