@@ -50,9 +50,8 @@
 mod algorithm;
 mod batch;
 pub mod blake3_tree;
+mod chunk;
 mod cpu;
-#[cfg(target_arch = "x86_64")]
-mod cpuid;
 mod crc;
 mod digest;
 mod hasher;
@@ -63,7 +62,8 @@ mod tests;
 mod xxh3;
 
 pub use algorithm::{Algorithm, Plain, UnknownAlgorithm};
-pub use batch::{Batch, Chunk, hash_many};
+pub use batch::{Batch, hash_many};
+pub use chunk::Chunk;
 pub use cpu::CpuFeatures;
 pub use digest::{Digest, InvalidDigest, push_hex};
 pub use hasher::{Hasher, hash, hash_file, hash_reader};

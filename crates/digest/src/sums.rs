@@ -1,7 +1,7 @@
 //! Checksums of `cksum` and `sum` that are older than digests: two CRCs and two plain sums. They
 //! detect accidents, not attacks.
 
-use crate::crc::{Crc, Order};
+use crate::crc::{BitOrder, Crc};
 use crate::{Algorithm, CpuFeatures, Digest};
 
 /// A message on its way through one of them.
@@ -28,10 +28,10 @@ impl SumState {
     fn new(algorithm: Algorithm, cpu: CpuFeatures) -> Option<SumState> {
         Some(match algorithm {
             Algorithm::Crc => SumState::Crc {
-                crc: Crc::new(Order::Normal, 0, cpu),
+                crc: Crc::new(BitOrder::Normal, 0, cpu),
                 length: 0,
             },
-            Algorithm::Crc32b => SumState::Crc32b(Crc::new(Order::Reflected, !0, cpu)),
+            Algorithm::Crc32b => SumState::Crc32b(Crc::new(BitOrder::Reflected, !0, cpu)),
             Algorithm::Bsd => SumState::Bsd(0),
             Algorithm::Sysv => SumState::Sysv(0),
             _ => return None,

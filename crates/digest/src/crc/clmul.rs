@@ -6,7 +6,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Order, factors, tables};
+use super::{BitOrder, factors, tables};
 use crate::CpuFeatures;
 
 /// Bytes of the shortest piece that is worth the way in and out.
@@ -14,23 +14,23 @@ pub(super) const LEAST: usize = 64;
 
 /// Returns the register after `data`; `None` where `cpu` has no PCLMULQDQ, SSSE3 or SSE4.1, or the
 /// bytes are fewer than [`LEAST`].
-pub(super) fn update(cpu: CpuFeatures, order: Order, register: u32, data: &[u8]) -> Option<u32> {
+pub(super) fn update(cpu: CpuFeatures, order: BitOrder, register: u32, data: &[u8]) -> Option<u32> {
     if !cpu.may_clmul() || data.len() < LEAST {
         return None;
     }
     // SAFETY: `cpu` is the proof that the instructions are there.
     Some(unsafe {
         match order {
-            Order::Normal => folded::<false>(register, data),
-            Order::Reflected => folded::<true>(register, data),
+            BitOrder::Normal => folded::<false>(register, data),
+            BitOrder::Reflected => folded::<true>(register, data),
         }
     })
 }
 
-pub(super) const fn order(reflected: bool) -> Order {
+pub(super) const fn order(reflected: bool) -> BitOrder {
     match reflected {
-        true => Order::Reflected,
-        false => Order::Normal,
+        true => BitOrder::Reflected,
+        false => BitOrder::Normal,
     }
 }
 

@@ -1,26 +1,26 @@
 //! Sixteen bytes a step by sixteen tables ("slicing"), on every CPU: 2 GB/s or so.
 
-use super::{Order, POLYNOMIAL};
+use super::{BitOrder, POLYNOMIAL};
 
 /// Remainders: `[n][b]` is that of byte `b` followed by `n` bytes of zero.
 type Tables = [[u32; 256]; 16];
 
-static NORMAL: Tables = tables(Order::Normal);
-static REFLECTED: Tables = tables(Order::Reflected);
+static NORMAL: Tables = tables(BitOrder::Normal);
+static REFLECTED: Tables = tables(BitOrder::Reflected);
 
-const fn tables(order: Order) -> Tables {
+const fn tables(order: BitOrder) -> Tables {
     let mut tables = [[0; 256]; 16];
     let mut byte = 0;
     while byte < 256 {
         let mut rest = match order {
-            Order::Normal => (byte as u32) << 24,
-            Order::Reflected => byte as u32,
+            BitOrder::Normal => (byte as u32) << 24,
+            BitOrder::Reflected => byte as u32,
         };
         let mut bit = 0;
         while bit < 8 {
             rest = match order {
-                Order::Normal => (rest << 1) ^ (POLYNOMIAL & (rest >> 31).wrapping_neg()),
-                Order::Reflected => {
+                BitOrder::Normal => (rest << 1) ^ (POLYNOMIAL & (rest >> 31).wrapping_neg()),
+                BitOrder::Reflected => {
                     (rest >> 1) ^ (POLYNOMIAL.reverse_bits() & (rest & 1).wrapping_neg())
                 }
             };
@@ -35,8 +35,8 @@ const fn tables(order: Order) -> Tables {
         while byte < 256 {
             let rest = tables[zeros - 1][byte];
             tables[zeros][byte] = match order {
-                Order::Normal => (rest << 8) ^ tables[0][(rest >> 24) as usize],
-                Order::Reflected => (rest >> 8) ^ tables[0][(rest & 255) as usize],
+                BitOrder::Normal => (rest << 8) ^ tables[0][(rest >> 24) as usize],
+                BitOrder::Reflected => (rest >> 8) ^ tables[0][(rest & 255) as usize],
             };
             byte += 1;
         }
@@ -46,10 +46,10 @@ const fn tables(order: Order) -> Tables {
 }
 
 /// Returns the register after `data`.
-pub(super) fn update(order: Order, mut register: u32, data: &[u8]) -> u32 {
+pub(super) fn update(order: BitOrder, mut register: u32, data: &[u8]) -> u32 {
     let (blocks, rest) = data.as_chunks::<16>();
     match order {
-        Order::Normal => {
+        BitOrder::Normal => {
             for block in blocks {
                 register = sixteen(&NORMAL, block, register.to_be_bytes());
             }
@@ -58,7 +58,7 @@ pub(super) fn update(order: Order, mut register: u32, data: &[u8]) -> u32 {
                 register = (register << 8) ^ NORMAL[0][usize::from(at)];
             }
         }
-        Order::Reflected => {
+        BitOrder::Reflected => {
             for block in blocks {
                 register = sixteen(&REFLECTED, block, register.to_le_bytes());
             }

@@ -1,17 +1,17 @@
 //! Every way to compute against the definition, bit by bit.
 
-use super::{Order, POLYNOMIAL, tables};
+use super::{BitOrder, POLYNOMIAL, tables};
 
 /// A way to take in a piece.
-type Update = fn(Order, u32, &[u8]) -> u32;
+type Update = fn(BitOrder, u32, &[u8]) -> u32;
 
-fn bitwise(order: Order, register: u32, data: &[u8]) -> u32 {
+fn bitwise(order: BitOrder, register: u32, data: &[u8]) -> u32 {
     let step = |register: u32, bit: u8| match order {
-        Order::Normal => {
+        BitOrder::Normal => {
             let out = (register >> 31) ^ u32::from(bit);
             (register << 1) ^ (POLYNOMIAL & out.wrapping_neg())
         }
-        Order::Reflected => {
+        BitOrder::Reflected => {
             let out = (register & 1) ^ u32::from(bit);
             (register >> 1) ^ (POLYNOMIAL.reverse_bits() & out.wrapping_neg())
         }
@@ -19,8 +19,8 @@ fn bitwise(order: Order, register: u32, data: &[u8]) -> u32 {
     data.iter().fold(register, |register, byte| {
         (0..8).fold(register, |register, i| {
             let place = match order {
-                Order::Normal => 7 - i,
-                Order::Reflected => i,
+                BitOrder::Normal => 7 - i,
+                BitOrder::Reflected => i,
             };
             step(register, (byte >> place) & 1)
         })
@@ -70,7 +70,7 @@ fn every_way_is_the_definition_at_every_boundary() {
     // All lengths over the blocks of 16, 64 and 256 bytes, and around multiples of them.
     let around = (4..20).flat_map(|k| [256 * k - 1, 256 * k, 256 * k + 1, 256 * k + 17]);
     let lengths: Vec<usize> = (0..=700).chain(around).collect();
-    for order in [Order::Normal, Order::Reflected] {
+    for order in [BitOrder::Normal, BitOrder::Reflected] {
         for (name, least, update) in ways() {
             for &len in lengths.iter().filter(|len| **len >= least) {
                 // At every alignment to a vector, and from any register.
@@ -97,17 +97,17 @@ fn kernels_ask_for_proof() {
     use crate::CpuFeatures;
     let data = noise(1024);
     for cpu in CpuFeatures::available() {
-        let folded = clmul::update(cpu, Order::Normal, 0, &data);
-        let wide = vclmul::update(cpu, Order::Normal, 0, &data);
+        let folded = clmul::update(cpu, BitOrder::Normal, 0, &data);
+        let wide = vclmul::update(cpu, BitOrder::Normal, 0, &data);
         assert_eq!(folded.is_some(), cpu.may_clmul(), "{cpu:?}");
         assert_eq!(wide.is_some(), cpu.may_vclmul(), "{cpu:?}");
         let few = &data[..clmul::LEAST - 1];
-        assert_eq!(clmul::update(cpu, Order::Normal, 0, few), None);
-        assert_eq!(vclmul::update(cpu, Order::Normal, 0, few), None);
+        assert_eq!(clmul::update(cpu, BitOrder::Normal, 0, few), None);
+        assert_eq!(vclmul::update(cpu, BitOrder::Normal, 0, few), None);
     }
     let none = CpuFeatures::portable();
-    assert_eq!(clmul::update(none, Order::Normal, 0, &data), None);
-    assert_eq!(vclmul::update(none, Order::Normal, 0, &data), None);
+    assert_eq!(clmul::update(none, BitOrder::Normal, 0, &data), None);
+    assert_eq!(vclmul::update(none, BitOrder::Normal, 0, &data), None);
 }
 
 /// Checks the values of the catalogue of parametrised CRC algorithms: CRC-32/CKSUM, CRC-32/BZIP2
@@ -115,9 +115,12 @@ fn kernels_ask_for_proof() {
 #[test]
 fn check_values() {
     let digits = b"123456789";
-    assert_eq!(!tables::update(Order::Normal, 0, digits), 0x765e_7680);
-    assert_eq!(!tables::update(Order::Normal, !0, digits), 0xfc89_1918);
-    assert_eq!(!tables::update(Order::Reflected, !0, digits), 0xcbf4_3926);
+    assert_eq!(!tables::update(BitOrder::Normal, 0, digits), 0x765e_7680);
+    assert_eq!(!tables::update(BitOrder::Normal, !0, digits), 0xfc89_1918);
+    assert_eq!(
+        !tables::update(BitOrder::Reflected, !0, digits),
+        0xcbf4_3926
+    );
 }
 
 /// Compares the factors with those in Intel's paper and in zlib's ports.
@@ -126,10 +129,13 @@ fn check_values() {
 fn factors_are_the_published_ones() {
     use super::factors;
     assert_eq!(
-        factors(Order::Reflected, 512),
+        factors(BitOrder::Reflected, 512),
         (0x1_5444_2bd4, 0x1_c6e4_1596)
     );
-    assert_eq!(factors(Order::Reflected, 128), (0x1_7519_97d0, 0xccaa_009e));
-    assert_eq!(factors(Order::Normal, 512), (0x8833_794c, 0xe622_8b11));
-    assert_eq!(factors(Order::Normal, 128), (0xc5b9_cd4c, 0xe8a4_5605));
+    assert_eq!(
+        factors(BitOrder::Reflected, 128),
+        (0x1_7519_97d0, 0xccaa_009e)
+    );
+    assert_eq!(factors(BitOrder::Normal, 512), (0x8833_794c, 0xe622_8b11));
+    assert_eq!(factors(BitOrder::Normal, 128), (0xc5b9_cd4c, 0xe8a4_5605));
 }

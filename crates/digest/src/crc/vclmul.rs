@@ -7,7 +7,7 @@
 use std::arch::x86_64::*;
 
 use super::clmul::{self, order};
-use super::{Order, factors, tables};
+use super::{BitOrder, factors, tables};
 use crate::CpuFeatures;
 
 /// Bytes of the shortest piece that is worth the way in and out.
@@ -15,15 +15,15 @@ pub(super) const LEAST: usize = 256;
 
 /// Returns the register after `data`; `None` where `cpu` has no VPCLMULQDQ, AVX-512 F or BW, or
 /// lacks the features that [`clmul`] needs, or the bytes are fewer than [`LEAST`].
-pub(super) fn update(cpu: CpuFeatures, order: Order, register: u32, data: &[u8]) -> Option<u32> {
+pub(super) fn update(cpu: CpuFeatures, order: BitOrder, register: u32, data: &[u8]) -> Option<u32> {
     if !cpu.may_vclmul() || data.len() < LEAST {
         return None;
     }
     // SAFETY: `cpu` is the proof that the instructions are there.
     Some(unsafe {
         match order {
-            Order::Normal => folded::<false>(register, data),
-            Order::Reflected => folded::<true>(register, data),
+            BitOrder::Normal => folded::<false>(register, data),
+            BitOrder::Reflected => folded::<true>(register, data),
         }
     })
 }

@@ -12,7 +12,7 @@ use super::LaneKernel;
 use super::StreamKernel;
 use super::family::{Family, MAX_ROWS, State, TAIL};
 use super::message::{Message, MessageStep, set_rows};
-use crate::batch::{Chunk, Pending};
+use crate::chunk::{Chunk, Pending};
 use crate::digest::Digest;
 use crate::{Algorithm, CpuFeatures};
 
