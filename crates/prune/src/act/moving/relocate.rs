@@ -11,7 +11,7 @@ use bc_edit::made;
 use bc_edit::metadata::FileMetadata;
 use bc_edit::names::prune::Mark;
 use bc_fs::Escaped;
-use bc_fs::ancestors::{deepest_existing, is_lost};
+use bc_fs::dirfd::{deepest_existing, is_lost};
 use bc_fs::call::FailedCall;
 use bc_fs::dirfd::{self, Access};
 use bc_fs::known::file_clock;
