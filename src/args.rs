@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use bc_fs::Size;
-use bc_pool::dispatch::Threads;
+use bc_pool::Threads;
 use bc_read::Choice as Reader;
 use clap::builder::{ArgExt, OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args, ValueEnum};

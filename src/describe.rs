@@ -5,7 +5,7 @@ use std::any::TypeId;
 
 use bc_digest::Algorithm;
 use bc_integrity::fields::Field;
-use bc_pool::dispatch::Threads;
+use bc_pool::Threads;
 use bc_prune::Action;
 use serde_json::{Value, json};
 

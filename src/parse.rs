@@ -463,7 +463,7 @@ mod tests {
         with_world(config, variables, |env| match parse(&words(line), env) {
             ParseResult::Ok(run) => {
                 let (name, given) = run.matches.subcommand().unwrap();
-                let threads: Option<&bc_pool::dispatch::Threads> = given.get_one("threads");
+                let threads: Option<&bc_pool::Threads> = given.get_one("threads");
                 format!("{} {name} {:?}", run.applet.name, threads.unwrap())
             }
             ParseResult::Special(special) => match special {

@@ -11,8 +11,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bc_fs::Size;
 use bc_fs::streams::Stream;
-use bc_pool::Cancel;
-use bc_pool::dispatch::{Effort, Start};
+use bc_pool::{Cancel, Effort, Start};
 use bc_read::Choice as Reader;
 use bc_walk::job::ErrorKind;
 use bc_walk::{Entries, Identity, Listing, Metadata, OwnFile, SkippedDetail, Workers};

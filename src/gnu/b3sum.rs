@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use bc_digest::{Algorithm, Digest};
 use bc_manifest::gnu;
-use bc_pool::dispatch::Threads;
+use bc_pool::Threads;
 
 use super::board::{FileJob, InOrder};
 use super::family::FamilyResult;

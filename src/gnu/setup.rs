@@ -6,8 +6,7 @@ use std::ffi::OsString;
 use bc_digest::{Algorithm, CpuFeatures};
 use bc_fs::Size;
 use bc_hash::HashOptions;
-use bc_pool::Cancel;
-use bc_pool::dispatch::{Effort, Start, Threads};
+use bc_pool::{Cancel, Effort, Start, Threads};
 use bc_walk::Workers;
 use clap::{Args as _, FromArgMatches};
 

@@ -11,7 +11,7 @@ use bc_fs::dirfd::{OpenDirs, own_path};
 use bc_fs::known::MountSession;
 use bc_fs::mount::{Shows, traits_or_unknown};
 use bc_fs::volume::{uuid_at, volume_at};
-use bc_pool::Tables;
+use bc_pool::{Growth, Tables};
 use bc_read::Opener;
 use bc_walk::{DirFdCache, Error, ErrorKind, FileStat, Identity};
 use rustix::io::Errno;
@@ -345,7 +345,10 @@ pub(crate) fn run_workers<'j, 'o: 'j>(
         }
     }
     let workers = workers.min(usize::try_from(descriptors() / EACH).unwrap_or(usize::MAX));
-    let run = || bc_pool::run_growing_in(tables, &named, workers, workers, |_, _| f());
+    let run = || {
+        let growth = Growth::new(workers).tables(tables, &named);
+        growth.run(|_| f())
+    };
     match jobs.first() {
         // One relay serves all of them.
         Some(job) if tables != Tables::SHARED => job.means.relay.apart(run)?,

@@ -1,12 +1,11 @@
 //! Workers that pump files through a batch of hashers into sinks.
 
-use bc_pool::dispatch::{Effort, WorkerAdder, WorkerCount};
-use bc_pool::{Cancel, Tables};
+use bc_pool::{Cancel, Effort, Tables};
 use bc_read::{Plan, run_readers};
 use bc_walk::job::Error;
 use bc_walk::{EntryId, Listing};
 
-use crate::lanes::{Lanes, RunWorkers};
+use crate::lanes::Lanes;
 use crate::large::Alone;
 use crate::links::Links;
 use crate::options::{DigestSink, HashOptions, HashProgress, Totals};
@@ -40,7 +39,6 @@ pub fn hash_with<S: DigestSink>(
     }
     let most = options.workers.clamp(1, plan.len());
     let workers = options.start.workers(most, effort(listing, plan));
-    let worker_count = WorkerCount::new(options.start, workers, most);
     let links = Links::new(listing);
     plan.set_workers(workers);
     // The journal is opened by whichever worker begins it, and is all workers' from then on.
@@ -49,29 +47,17 @@ pub fn hash_with<S: DigestSink>(
         read.tables = Tables::SHARED;
     }
     let named: Vec<_> = listing.descriptors().collect();
-    let done = run_readers(
-        plan,
-        &read,
-        &named,
-        workers,
-        most,
-        |worker, spawner, growth| {
-            let run_workers = RunWorkers {
-                worker_count: &worker_count,
-                adder: WorkerAdder::new(&worker_count, spawner),
-                growth: Some(growth),
-            };
-            let alone = Alone::new(listing, options, cancel);
-            let sink = sink(worker);
-            let mut consumer = Lanes::new(alone, plan, run_workers, &links, progress, sink);
-            let mut stats = bc_read::pump(listing, plan, &options.read, cancel, &mut consumer);
-            consumer.counter.publish();
-            consumer.hand_over();
-            stats.merge(consumer.alone.done);
-            let (threads, taken) = (consumer.alone.threads, consumer.records.taken);
-            (consumer.sink, stats, threads, taken)
-        },
-    )?;
+    let done = run_readers(plan, &read, &named, workers, most, |handle| {
+        let alone = Alone::new(listing, options, cancel);
+        let sink = sink(handle.number());
+        let mut consumer = Lanes::new(alone, plan, handle, &links, progress, sink);
+        let mut stats = bc_read::pump(listing, plan, &options.read, cancel, &mut consumer);
+        consumer.counter.publish();
+        consumer.hand_over();
+        stats.merge(consumer.alone.done);
+        let (threads, taken) = (consumer.alone.threads, consumer.records.taken);
+        (consumer.sink, stats, threads, taken)
+    })?;
     let mut totals = Totals {
         workers: done.len(),
         ..Totals::default()

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use bc_digest::{Batch, Chunk, Digest};
 use bc_fs::mount::Mounts;
-use bc_pool::dispatch::{WorkerAdder, WorkerCount};
-use bc_read::{Consumer, Counter, Feed, Growth, Opened, Plan, Waiting};
+use bc_pool::{Waiting, WorkerHandle};
+use bc_read::{Consumer, Counter, Feed, Opened, Plan};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Identity};
 
 use crate::large::{self, Alone};
@@ -44,14 +44,6 @@ pub fn advance_batch<'f, 'd: 'f>(
 /// Bytes of a file that takes so long to read that the files read before it are better recorded.
 const LONG: u64 = 64 << 20;
 
-/// The workers of a run, as one of them sees it.
-pub(crate) struct RunWorkers<'a> {
-    pub(crate) worker_count: &'a WorkerCount,
-    pub(crate) adder: WorkerAdder<'a>,
-    /// Adaptive workers, which join where all wait.
-    pub(crate) growth: Option<Growth<'a>>,
-}
-
 /// A pump's consumer that hashes.
 pub(crate) struct Lanes<'a, S> {
     batch: Batch,
@@ -60,7 +52,7 @@ pub(crate) struct Lanes<'a, S> {
     pub(crate) counter: Counter<'a>,
     progress: &'a HashProgress,
     plan: &'a Plan,
-    run_workers: RunWorkers<'a>,
+    handle: WorkerHandle<'a>,
     pub(crate) alone: Alone<'a>,
     links: &'a Links<'a>,
     /// Properties of devices that hold files of several names, as far as this worker knows them.
@@ -74,7 +66,7 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
     pub(crate) fn new(
         alone: Alone<'a>,
         plan: &'a Plan,
-        run_workers: RunWorkers<'a>,
+        handle: WorkerHandle<'a>,
         links: &'a Links<'a>,
         progress: &'a HashProgress,
         sink: S,
@@ -87,7 +79,7 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
             counter: Counter::new(&progress.files, &progress.bytes),
             progress,
             plan,
-            run_workers,
+            handle,
             alone,
             links,
             mounts: Mounts::default(),
@@ -145,15 +137,6 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
         true
     }
 
-    #[inline]
-    fn add_workers(&mut self, bytes: u64) {
-        let plan = self.plan;
-        let run_workers = &mut self.run_workers;
-        if run_workers.adder.begin(bytes, || plan.left()) {
-            plan.more_workers(run_workers.worker_count.workers());
-        }
-    }
-
     /// Passes the result of a file on to the names that waited for it, and if it is the claimed
     /// file, to those that are met later.
     fn pass_on(&mut self, entry: EntryId, result: Result<&FileStat, &Error>, claimed: bool) {
@@ -208,16 +191,14 @@ impl<S: DigestSink> Consumer for Lanes<'_, S> {
             return false;
         };
         if !work.takes_all(options) {
-            self.add_workers(work.size);
+            self.handle.begin(work.size);
         }
         self.hash_alone(opened, &file, stat, threads);
         true
     }
 
-    fn waiting(&mut self, run: Waiting) {
-        if let Some(growth) = &mut self.run_workers.growth {
-            growth.waiting(run);
-        }
+    fn waiting(&mut self, progress: Waiting) {
+        self.handle.waiting(progress);
     }
 
     fn knows(&mut self, opened: &Opened, _file: BorrowedFd<'_>) -> bool {
@@ -248,7 +229,7 @@ impl<S: DigestSink> Consumer for Lanes<'_, S> {
         }
         self.counter.begin(slot);
         self.batch.begin(slot);
-        self.add_workers(opened.stat.stamp.size);
+        self.handle.begin(opened.stat.stamp.size);
     }
 
     fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
@@ -280,7 +261,6 @@ impl<S: DigestSink> Consumer for Lanes<'_, S> {
 mod tests {
     use bc_digest::Algorithm;
     use bc_pool::Cancel;
-    use bc_pool::dispatch::Start;
 
     use super::*;
     use crate::HashOptions;
@@ -341,18 +321,13 @@ mod tests {
         let progress = HashProgress::default();
         let options = HashOptions::new(vec![Algorithm::Xxh128]);
         let plan = Plan::all(&listing, 1);
-        let worker_count = WorkerCount::new(Start::Together, 1, 1);
         let links = Links::new(&listing);
-        let inner = bc_pool::run_growing(1, 1, |_, spawner| {
+        let inner = bc_pool::Growth::new(1).run(|handle| {
             let mut consumer = Watched {
                 inner: Lanes::new(
                     Alone::new(&listing, &options, &cancel),
                     &plan,
-                    RunWorkers {
-                        worker_count: &worker_count,
-                        adder: WorkerAdder::new(&worker_count, spawner),
-                        growth: None,
-                    },
+                    handle,
                     &links,
                     &progress,
                     Count(0),

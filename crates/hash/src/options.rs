@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use bc_digest::{Algorithm, CpuFeatures, Digest};
-use bc_pool::dispatch::Start;
+use bc_pool::Start;
 use bc_read::ReadStats;
 use bc_walk::job::Error;
 use bc_walk::{EntryId, FileStat};

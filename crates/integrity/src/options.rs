@@ -1,8 +1,7 @@
 //! Options of a tree, and the means of working through it.
 
 use bc_digest::CpuFeatures;
-use bc_pool::Cancel;
-use bc_pool::dispatch::Start;
+use bc_pool::{Cancel, Start};
 use bc_walk::job::{Error, ErrorKind};
 use bc_walk::{Entries, FileSystems, Globs, Hidden, IgnoreFiles, Metadata, Symlinks, Workers};
 use serde_json::{Map, Value, json};

@@ -60,64 +60,27 @@ impl std::error::Error for WorkerPanic {}
 /// # Ok::<(), bc_pool::WorkerPanic>(())
 /// ```
 pub fn run<T: Send>(workers: usize, f: impl Fn(usize) -> T + Sync) -> Result<Vec<T>, WorkerPanic> {
-    run_growing(workers, workers, |worker, _adder| f(worker))
+    run_in(Tables::SHARED, &[], workers, workers, |worker, _spawn| {
+        f(worker)
+    })
 }
 
-/// Runs like [`run`], but any worker may call for one more while it works, through the [`Spawner`]
-/// that `f` is given: up to `most` in all, which is clamped to `workers`..=[`MAX_WORKERS`].
-///
-/// A worker that joins gets the next number and runs the same `f`; the results are in worker order,
-/// and there are as many as workers took part.
-///
-/// # Errors
-///
-/// [`WorkerPanic`] if any worker panicked, once all the others have returned, those that
-/// joined later too.
-///
-/// ```
-/// let workers = bc_pool::run_growing(1, 2, |worker, spawner| (worker, spawner.spawn()))?;
-/// assert!(workers == [(0, true), (1, false)] || workers == [(0, false)]);
-/// # Ok::<(), bc_pool::WorkerPanic>(())
-/// ```
-pub fn run_growing<T: Send>(
-    workers: usize,
-    most: usize,
-    f: impl Fn(usize, &Spawner<'_>) -> T + Sync,
-) -> Result<Vec<T>, WorkerPanic> {
-    run_growing_in(Tables::SHARED, &[], workers, most, f)
-}
-
-/// Runs like [`run_growing`], with these tables of descriptors for the threads that are started.
-/// Tables of their own contain the standard streams and the descriptors that are `named`, under the
-/// same numbers, and no others. The caller's own thread, worker 0, keeps its table.
-///
-/// # Errors
-///
-/// Errors of [`run_growing`].
-///
-/// ```
-/// use std::os::fd::AsFd;
-///
-/// use bc_pool::{Tables, run_growing_in};
-///
-/// let dir = std::fs::File::open(".")?;
-/// // SAFETY: workers use `dir`, which is named, and what they open themselves.
-/// let tables = unsafe { Tables::private() };
-/// let found = run_growing_in(tables, &[dir.as_fd()], 2, 2, |_, _| dir.metadata().is_ok())?;
-/// assert!(found.iter().all(|found| *found));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn run_growing_in<T: Send>(
+/// Runs `f` on `workers` workers, each with its number and a function that starts one more: up to
+/// `most` in all, which is clamped to `workers`..=[`MAX_WORKERS`]. That function returns false if
+/// there are as many as there may be, or the system refuses a thread, after which none is asked for
+/// again. Threads that are started have these `tables`, in which the descriptors are `named` that
+/// they contain. Results, and panics, are as of [`run`].
+pub(crate) fn run_in<T: Send>(
     tables: Tables,
     named: &[BorrowedFd<'_>],
     workers: usize,
     most: usize,
-    f: impl Fn(usize, &Spawner<'_>) -> T + Sync,
+    f: impl Fn(usize, &dyn Fn() -> bool) -> T + Sync,
 ) -> Result<Vec<T>, WorkerPanic> {
     let workers = workers.clamp(1, MAX_WORKERS);
     let most = most.clamp(workers, MAX_WORKERS);
     if most == 1 {
-        return guarded(|| f(0, &Spawner(&|| false))).map(|result| vec![result]);
+        return guarded(|| f(0, &|| false)).map(|result| vec![result]);
     }
     let (f, entrance) = (&f, &Entrance::new(tables, named));
     let results: Vec<Result<T, WorkerPanic>> = thread::scope(|scope| {
@@ -125,7 +88,7 @@ pub fn run_growing_in<T: Send>(
             scope,
             f,
             entrance,
-            threads: Mutex::new(Threads {
+            threads: Mutex::new(StartedThreads {
                 left: most - 1,
                 started: 0,
                 unjoined: VecDeque::new(),
@@ -149,33 +112,16 @@ pub fn run_growing_in<T: Send>(
     results.into_iter().collect()
 }
 
-/// Starts more workers of a [`run_growing`]; each worker has one.
-pub struct Spawner<'c>(&'c dyn Fn() -> bool);
-
-impl Spawner<'_> {
-    /// Starts one more worker. False: there are as many as there may be, or the system
-    /// refuses a thread, after which none is asked for again.
-    pub fn spawn(&self) -> bool {
-        (self.0)()
-    }
-}
-
-impl fmt::Debug for Spawner<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Spawner").finish_non_exhaustive()
-    }
-}
-
 /// Shared state for starting another worker. Owned by all of them together: a thread may outlive
 /// the variables that the closure of the scope owns.
 struct Starter<'scope, 'env, T, F> {
     scope: &'scope Scope<'scope, 'env>,
     f: &'env F,
     entrance: &'env Entrance,
-    threads: Mutex<Threads<'scope, T>>,
+    threads: Mutex<StartedThreads<'scope, T>>,
 }
 
-struct Threads<'scope, T> {
+struct StartedThreads<'scope, T> {
     /// Number of workers that may still be started.
     left: usize,
     started: usize,
@@ -185,7 +131,7 @@ struct Threads<'scope, T> {
 impl<'scope, 'env, T, F> Starter<'scope, 'env, T, F>
 where
     T: Send + 'scope,
-    F: Fn(usize, &Spawner<'_>) -> T + Sync,
+    F: Fn(usize, &dyn Fn() -> bool) -> T + Sync,
 {
     fn start(self: &Arc<Self>) -> bool {
         let mut threads = self.lock();
@@ -216,7 +162,7 @@ where
     }
 
     fn work(self: &Arc<Self>, worker: usize) -> Result<T, WorkerPanic> {
-        guarded(|| (self.f)(worker, &Spawner(&|| self.start())))
+        guarded(|| (self.f)(worker, &|| self.start()))
     }
 
     /// Returns a thread in the order of their start. `None`, to the caller's own once it has joined
@@ -226,7 +172,7 @@ where
     }
 
     /// Locks the threads. Nothing is done under the lock that could panic halfway.
-    fn lock(&self) -> MutexGuard<'_, Threads<'scope, T>> {
+    fn lock(&self) -> MutexGuard<'_, StartedThreads<'scope, T>> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -310,9 +256,9 @@ mod tests {
 
     #[test]
     fn whoever_works_may_call_for_more() {
-        let started = run_growing(2, 5, |worker, spawner| {
+        let started = run_in(Tables::SHARED, &[], 2, 5, |worker, spawn| {
             // Every worker calls for one, also one that was called for.
-            (worker, spawner.spawn())
+            (worker, spawn())
         })
         .unwrap();
         let workers: Vec<_> = started.iter().map(|(worker, _)| *worker).collect();
@@ -321,19 +267,30 @@ mod tests {
     }
 
     #[test]
-    fn a_spawner_has_bounds() {
-        let all = |_, spawner: &Spawner<'_>| while spawner.spawn() {};
-        assert_eq!(run_growing(0, 0, all).unwrap().len(), 1);
-        assert_eq!(run_growing(3, 1, all).unwrap().len(), 3);
-        assert_eq!(run_growing(1, 6, all).unwrap().len(), 6);
-        assert_eq!(run_growing(2, 6, |_, _| ()).unwrap().len(), 2);
+    fn more_than_most_are_never_started() {
+        let count = |workers, most, all: bool| {
+            let ran = run_in(
+                Tables::SHARED,
+                &[],
+                workers,
+                most,
+                |_, spawn| {
+                    while all && spawn() {}
+                },
+            );
+            ran.unwrap().len()
+        };
+        assert_eq!(count(0, 0, true), 1);
+        assert_eq!(count(3, 1, true), 3);
+        assert_eq!(count(1, 6, true), 6);
+        assert_eq!(count(2, 6, false), 2);
     }
 
     #[test]
     fn panics_of_those_who_joined_are_reported() {
         let finished = AtomicUsize::new(0);
-        let result = run_growing(1, 4, |worker, spawner| {
-            spawner.spawn();
+        let result = run_in(Tables::SHARED, &[], 1, 4, |worker, spawn| {
+            spawn();
             if worker == 2 {
                 panic!("worker {worker} gave up");
             }

@@ -23,7 +23,7 @@ impl Tables {
     pub const SHARED: Tables = Tables { private: false };
 
     /// Gives each worker but the caller's own thread a table of its own, which contains the
-    /// standard streams and the descriptors that the run [lists](crate::run_growing_in). Nothing
+    /// standard streams and the descriptors that the run [names](crate::Growth::tables). Nothing
     /// else is kept open by it: neither pipes nor locks nor files that were deleted. Where the
     /// kernel refuses (before Linux 5.9, or a filter), tables stay shared without a message.
     ///

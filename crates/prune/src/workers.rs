@@ -16,8 +16,7 @@ use std::thread;
 
 use bc_edit::names::prune as prune_names;
 use bc_find::groups::FileGroup;
-use bc_pool::Cancel;
-use bc_pool::dispatch::affordable_workers;
+use bc_pool::{Cancel, affordable_workers};
 use bc_walk::Identity;
 
 use crate::journal::Journal;

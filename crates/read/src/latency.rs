@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::idle::Idle;
 
 /// A call of this length, and a nanosecond for each byte that is read, has waited for so long that
-/// a few more workers are no help: those [join](crate::Growth) before, and wait for less without
+/// a few more workers are no help: those [join](bc_pool::Growth) before, and wait for less without
 /// having to be woken by the ring's. With 50 µs and with 1 ms 2,982 files of 21 KB took as long,
 /// cold and warm, on bindfs, fuse-overlayfs, EROFS and an overlay: 0.9 to 1.1 of it.
 const SLOW: Duration = Duration::from_micros(200);

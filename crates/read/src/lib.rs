@@ -91,7 +91,6 @@ mod buffer;
 mod counter;
 mod cursor;
 pub mod extents;
-mod growth;
 mod idle;
 mod latency;
 mod open;
@@ -113,15 +112,14 @@ mod uring;
 mod watch;
 
 pub use counter::Counter;
-pub use growth::{Growth, run_readers};
 pub use open::{Opener, open_checked};
 pub use plan::{HUGE, Plan};
-pub use pump::pump;
+pub use pump::{pump, run_readers};
 pub use residency::Residency;
 pub use steady::{at_rest_before, is_fresh, read_fresh};
 pub use stream::{STREAM_MEMORY, map_chunks, stream, unchanged};
 pub use types::{
     Backend, Changed, Choice, Consumer, Feed, Opened, ReadOptions, ReadStats, SizeTrust,
-    VerifyWhen, Waiting, Want,
+    VerifyWhen, Want,
 };
 pub use uring::uring_available;

@@ -34,9 +34,10 @@ mod opens;
 mod shortage;
 
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
 
 use bc_fs::shortage::Wait;
-use bc_pool::Cancel;
+use bc_pool::{Cancel, Growth, Metering, WorkerHandle, WorkerPanic, Workers};
 use bc_walk::{EntryId, Listing};
 
 use crate::buffer::Pool;
@@ -86,6 +87,47 @@ pub fn pump<C: Consumer>(
     let mut pump = Pump::new(listing, plan, options, cancel, consumer);
     pump.run();
     pump.stats()
+}
+
+/// Small files that are worth another worker where those there are wait for each.
+const WORTH_A_WORKER: usize = 8;
+
+/// Runs `f` on workers that read `plan`, with the options' tables of descriptors, in which those are
+/// `named` that they contain: on `first` workers at once, on up to `most` as the work pays for them,
+/// and on up to [`ReadOptions::waiting`] where those wait. Each reports its work to its handle.
+///
+/// # Errors
+/// [`WorkerPanic`] if any worker panicked, once all the others have returned.
+pub fn run_readers<T: Send>(
+    plan: &Plan,
+    options: &ReadOptions,
+    named: &[BorrowedFd<'_>],
+    first: usize,
+    most: usize,
+    f: impl Fn(WorkerHandle<'_>) -> T + Sync,
+) -> Result<Vec<T>, WorkerPanic> {
+    let metering = Metering::default();
+    run_metered(plan, options, named, first, most, &metering, f)
+}
+
+pub(crate) fn run_metered<T: Send>(
+    plan: &Plan,
+    options: &ReadOptions,
+    named: &[BorrowedFd<'_>],
+    first: usize,
+    most: usize,
+    metering: &Metering,
+    f: impl Fn(WorkerHandle<'_>) -> T + Sync,
+) -> Result<Vec<T>, WorkerPanic> {
+    let bounds = Workers::up_to(most, options.waiting.min(plan.len()));
+    let (left, joined) = (|| plan.left(), |workers| plan.more_workers(workers));
+    let growth = Growth::new(bounds)
+        .first(first)
+        .left(&left, WORTH_A_WORKER)
+        .joined(&joined)
+        .metering(metering)
+        .tables(options.tables, named);
+    growth.run(f)
 }
 
 struct Pump<'a, C> {

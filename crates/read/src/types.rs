@@ -3,7 +3,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use bc_pool::Tables;
+use bc_pool::{Tables, Waiting};
 use bc_walk::{EntryId, Error, FileStat};
 
 use crate::residency::Residency;
@@ -109,7 +109,7 @@ pub struct ReadOptions {
     /// Experience with residency; clones of these options share it.
     pub residency: Residency,
     /// Threads at most that an engine reads with where they wait and a ring is no help, if that is
-    /// more than it has otherwise; see [`Workers`](bc_pool::dispatch::Workers). 0: no more.
+    /// more than it has otherwise; see [`Workers`](bc_pool::Workers). 0: no more.
     pub waiting: usize,
     /// Tables of descriptors for the threads of an engine that read with these options.
     pub tables: Tables,
@@ -185,16 +185,6 @@ pub struct Feed<'a> {
     pub end: bool,
 }
 
-/// Position of a pump in a run of files that one call each reads and that may wait, which nothing
-/// reports beforehand.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Waiting {
-    /// Before the first of them.
-    Begins,
-    /// After some more.
-    GoesOn,
-}
-
 /// Recipient of a pump's files. For each entry taken from the plan, in this order:
 /// [`want`](Consumer::want); [`begin`](Consumer::begin) if it could be opened; pieces through
 /// [`advance`](Consumer::advance); and [`finish`](Consumer::finish), exactly once, unless the run
@@ -235,9 +225,10 @@ pub trait Consumer {
     }
 
     /// Notes a run of files that one call each reads, where the file system does not report whether
-    /// that call will wait: the moment to have [others](bc_pool::dispatch::AdaptiveWorkers) join.
-    fn waiting(&mut self, run: Waiting) {
-        let _ = run;
+    /// that call will wait: called before the first of them and after some more. To be passed on to
+    /// the worker's [handle](bc_pool::WorkerHandle::waiting), so that others join.
+    fn waiting(&mut self, progress: Waiting) {
+        let _ = progress;
     }
 
     /// True if the content of a file that was just opened, as `file`, is known, or will be, from

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bc_fs::dirfd::{PLACE, open_through};
 use bc_fs::mount::Answer;
-use bc_pool::dispatch::Watch;
+use bc_pool::{Waiting, WorkerHandle};
 use rustix::fs::{CWD, OFlags, RawDir, fstat};
 use rustix::io::Errno;
 
@@ -42,8 +42,7 @@ const LOOK_EVERY: usize = 4096;
 pub(crate) struct Worker<'w> {
     context: &'w Context<'w>,
     output: &'w mut WorkerOutput,
-    /// Clock of a worker that may call for others.
-    watch: Option<Watch<'w>>,
+    handle: WorkerHandle<'w>,
     buffer: Vec<u8>,
     found: Vec<FoundEntry>,
     /// Buffer for putting rows of metadata in order.
@@ -79,12 +78,12 @@ impl<'w> Worker<'w> {
     pub(crate) fn new(
         context: &'w Context<'w>,
         output: &'w mut WorkerOutput,
-        watch: Option<Watch<'w>>,
+        handle: WorkerHandle<'w>,
     ) -> Worker<'w> {
         Worker {
             context,
             output,
-            watch,
+            handle,
             buffer: Vec::with_capacity(BUFFER),
             found: Vec::new(),
             scratch: Vec::new(),
@@ -97,18 +96,14 @@ impl<'w> Worker<'w> {
 
     /// Reads one directory; gives its subdirectories to `push`, the last one first.
     pub(crate) fn process(&mut self, task: &Task, push: impl FnMut(Task)) {
-        if let Some(watch) = &mut self.watch {
-            watch.begin();
-        }
+        self.handle.waiting(Waiting::Begins);
         self.set_path(task);
         match self.open(task) {
             Ok(Some((fd, stat))) => self.read(task, &fd, stat.as_ref(), push),
             Ok(None) => {}
             Err(kind) => self.fail(task, None, "open", kind),
         }
-        if let Some(watch) = &mut self.watch {
-            watch.look();
-        }
+        self.handle.waiting(Waiting::GoesOn);
     }
 
     /// Opens the directory, with its stat if that was needed. `None`: it is not to be read
@@ -354,9 +349,7 @@ impl<'w> Worker<'w> {
                     is_whole = false;
                     break;
                 }
-                if let Some(watch) = &mut self.watch {
-                    watch.look();
-                }
+                self.handle.waiting(Waiting::GoesOn);
             }
         }
         self.buffer = buffer;

@@ -57,7 +57,7 @@ mod walk;
 mod wild;
 
 pub use bc_fs::meta::{BasicStat, FileKind, FileStat, Identity, Stamp};
-pub use bc_pool::dispatch::Workers;
+pub use bc_pool::Workers;
 pub use dir_fds::DirFdCache;
 pub use error::{BadLine, Error, ErrorKind};
 pub use filter::{Gap, SkipReason, Skipped, SkippedPath};

@@ -9,8 +9,7 @@ use std::sync::Arc;
 use bc_fs::dirfd::{PLACE, open_through};
 use bc_fs::mount::basic_traits;
 use bc_fs::shortage::is_shortage;
-use bc_pool::dispatch::AdaptiveWorkers;
-use bc_pool::{Cancel, Cursor, WorkerPanic, run_growing};
+use bc_pool::{Cancel, Cursor, Growth, Waiting, WorkerPanic};
 use rustix::fs::{CWD, fstat};
 use rustix::io::Errno;
 
@@ -274,18 +273,17 @@ fn probe_all(
         most => workers().within(paths.len() / 1000 + 1, most + 1),
     };
     let cursor = Cursor::new(paths.len(), workers.most());
-    let waiting = || cursor.remaining() / WORTH_A_WORKER;
-    let adaptive = AdaptiveWorkers::new(workers, &tuning.pace, &waiting);
+    let left = || cursor.remaining();
+    let growth = Growth::new(workers).left(&left, WORTH_A_WORKER);
+    let growth = growth.metering(&tuning.metering);
     // To distinguish spellings, and for walks to pass over files that are listed beside them.
     let parents_matter =
         paths.len() > 1 && (given == Given::Roots || options.spellings == Spellings::Once);
-    let parts = run_growing(workers.usual(), workers.most(), |_, spawner| {
+    let parts = growth.run(|mut worker| {
         let mut part = Vec::new();
         let mut parents = HashMap::new();
         let mut ancestors = Ancestors::default();
         let mut near = Near::default();
-        let spawn = || spawner.spawn();
-        let mut watch = adaptive.watch(&spawn);
         while let Some(batch) = cursor.next() {
             if cancel.is_cancelled() {
                 break;
@@ -308,10 +306,8 @@ fn probe_all(
                     &mut ancestors,
                 );
                 part.push((index, probe));
-                if index.is_multiple_of(WORTH_A_WORKER)
-                    && let Some(watch) = &mut watch
-                {
-                    watch.look();
+                if index.is_multiple_of(WORTH_A_WORKER) {
+                    worker.waiting(Waiting::GoesOn);
                 }
             }
         }

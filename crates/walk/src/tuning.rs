@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bc_pool::dispatch::Pace;
+use bc_pool::Metering;
 
 /// Time for which the caller's thread walks before it starts others: about the cost of starting a
 /// thread, so a small tree never does and a large one loses nothing that counts.
@@ -12,15 +12,15 @@ const ALONE: Duration = Duration::from_micros(250);
 pub(crate) struct Tuning {
     /// Time for which the caller's thread is alone.
     pub(crate) alone: Duration,
-    /// Interval after which workers that wait for storage are joined by others.
-    pub(crate) pace: Pace,
+    /// Measurement of the time that workers wait for storage.
+    pub(crate) metering: Metering,
 }
 
 impl Default for Tuning {
     fn default() -> Tuning {
         Tuning {
             alone: ALONE,
-            pace: Pace::default(),
+            metering: Metering::default(),
         }
     }
 }

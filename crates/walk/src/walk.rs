@@ -10,8 +10,7 @@ use std::time::Instant;
 
 use bc_fs::dirfd::{PLACE, open_through};
 use bc_fs::mount::{Traits, basic_traits};
-use bc_pool::dispatch::{AdaptiveWorkers, Pace};
-use bc_pool::{Cancel, WorkQueue, WorkerPanic, run, run_growing};
+use bc_pool::{Cancel, Growth, Metering, WorkQueue, WorkerPanic, run};
 use rustix::fs::{CWD, fstat};
 use rustix::io::Errno;
 
@@ -311,8 +310,8 @@ impl Walk<'_> {
             let before = self.outputs.len();
             self.outputs
                 .resize_with(self.workers.most(), Mutex::default);
-            let pace = &self.tuning.pace;
-            let ran = walk_together(&context, &self.outputs, tasks, self.workers, pace)?;
+            let metering = &self.tuning.metering;
+            let ran = walk_together(&context, &self.outputs, tasks, self.workers, metering)?;
             self.outputs.truncate(ran.max(before));
         }
         let mut pending = BTreeMap::new();
@@ -434,9 +433,12 @@ fn walk_alone(
     // Where one is the usual number, only waiting is a reason to share the work out.
     let waited = Cell::new(false);
     let spawn = || !waited.replace(true);
-    let adaptive = AdaptiveWorkers::new(workers, &tuning.pace, &|| 1);
-    let watch = limit.is_none().then(|| adaptive.watch(&spawn)).flatten();
-    let mut worker = Worker::new(context, output, watch);
+    let growth = match limit {
+        Some(_) => Growth::new(1),
+        None => Growth::new(workers).left(&|| 1, 1),
+    };
+    let growth = growth.metering(&tuning.metering);
+    let mut worker = Worker::new(context, output, growth.alone(&spawn));
     let is_over = || waited.get() || limit.is_some_and(|limit| started.elapsed() >= limit);
     while !context.cancel.is_cancelled() && !is_over() {
         let Some(task) = tasks.pop() else {
@@ -454,17 +456,16 @@ fn walk_together(
     outputs: &[Mutex<WorkerOutput>],
     tasks: Vec<Task>,
     workers: Workers,
-    pace: &Pace,
+    metering: &Metering,
 ) -> Result<usize, WorkerPanic> {
     let queue = WorkQueue::new(QUEUE);
     tasks.into_iter().for_each(|task| queue.push(task));
     // The worker that asks is about to take one.
     let waiting = || queue.waiting().saturating_sub(1);
-    let adaptive = AdaptiveWorkers::new(workers, pace, &waiting);
-    let ran = run_growing(workers.usual(), workers.most(), |worker, spawner| {
-        let mut output = lock(&outputs[worker]);
-        let spawn = || spawner.spawn();
-        let mut worker = Worker::new(context, &mut output, adaptive.watch(&spawn));
+    let growth = Growth::new(workers).left(&waiting, 1).metering(metering);
+    let ran = growth.run(|handle| {
+        let mut output = lock(&outputs[handle.number()]);
+        let mut worker = Worker::new(context, &mut output, handle);
         queue.work(context.cancel, |task, local| {
             worker.process(&task, |child| local.push(child));
         });

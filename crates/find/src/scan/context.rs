@@ -2,9 +2,8 @@
 
 use std::sync::Mutex;
 
-use bc_pool::dispatch::Effort;
-use bc_pool::{Cancel, WorkerPanic};
-use bc_read::{Growth, Opened, Plan};
+use bc_pool::{Cancel, Effort, WorkerHandle, WorkerPanic};
+use bc_read::{Opened, Plan};
 use bc_walk::{Error, ErrorKind, Listing};
 
 use super::candidates::Candidates;
@@ -71,22 +70,15 @@ impl<'a> Context<'a> {
 
     /// Runs `f` on each of some workers that read `plan`, with the options' tables of descriptors:
     /// they have those of the listing, and those that they open themselves. Others join while they
-    /// wait: `f` gets the object to report that to.
+    /// wait, which they report to their handles.
     pub(crate) fn run<T: Send>(
         &self,
         plan: &Plan,
         workers: usize,
-        f: impl Fn(Growth<'_>) -> T + Sync,
+        f: impl Fn(WorkerHandle<'_>) -> T + Sync,
     ) -> Result<Vec<T>, WorkerPanic> {
         let named: Vec<_> = self.listing.descriptors().collect();
-        bc_read::run_readers(
-            plan,
-            &self.options.read,
-            &named,
-            workers,
-            workers,
-            |_, _, growth| f(growth),
-        )
+        bc_read::run_readers(plan, &self.options.read, &named, workers, workers, f)
     }
 
     /// The entries that open these candidates.

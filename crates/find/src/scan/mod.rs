@@ -23,8 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bc_digest::{Algorithm, CpuFeatures};
-use bc_pool::dispatch::Start;
-use bc_pool::{Cancel, WorkerPanic};
+use bc_pool::{Cancel, Start, WorkerPanic};
 use bc_walk::job::Error;
 use bc_walk::{Listing, Metadata};
 use candidates::Candidates;

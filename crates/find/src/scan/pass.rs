@@ -5,8 +5,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Batch, Digest};
-use bc_pool::WorkerPanic;
-use bc_read::{Consumer, Feed, Growth, Opened, ReadStats, VerifyWhen, Waiting, Want};
+use bc_pool::{Waiting, WorkerHandle, WorkerPanic};
+use bc_read::{Consumer, Feed, Opened, ReadStats, VerifyWhen, Want};
 use bc_walk::{EntryId, Error};
 
 use super::context::Context;
@@ -146,10 +146,10 @@ impl Context<'_> {
             .sum();
         self.progress.planned_bytes.fetch_add(bytes, Relaxed);
         let workers = self.workers(&plan, bytes);
-        let done = self.run(&plan, workers, |growth| {
+        let done = self.run(&plan, workers, |handle| {
             let mut worker = PassWorker {
                 context: self,
-                growth,
+                handle,
                 how,
                 heads: Vec::new(),
                 follow,
@@ -179,7 +179,7 @@ impl Context<'_> {
 
 struct PassWorker<'a> {
     context: &'a Context<'a>,
-    growth: Growth<'a>,
+    handle: WorkerHandle<'a>,
     how: How,
     follow: Follow,
     asker: Asker<'a>,
@@ -335,8 +335,8 @@ impl Consumer for PassWorker<'_> {
         true
     }
 
-    fn waiting(&mut self, run: Waiting) {
-        self.growth.waiting(run);
+    fn waiting(&mut self, progress: Waiting) {
+        self.handle.waiting(progress);
     }
 
     fn begin(&mut self, slot: usize, opened: &Opened) {

@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Digest, Hasher};
-use bc_pool::WorkerPanic;
-use bc_read::{Consumer, Feed, Growth, Opened, Waiting, Want};
+use bc_pool::{Waiting, WorkerHandle, WorkerPanic};
+use bc_read::{Consumer, Feed, Opened, Want};
 use bc_walk::{EntryId, Error};
 
 use super::context::Context;
@@ -118,10 +118,10 @@ fn all_stages(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<PassResult, 
         planned.fetch_sub(all - unread, Relaxed);
         let plan = context.plan(context.set_of(unknown.into_iter()));
         let workers = context.workers(&plan, unread);
-        let results = context.run(&plan, workers, |growth| {
+        let results = context.run(&plan, workers, |handle| {
             let mut worker = PrefixWorker {
                 context,
-                growth,
+                handle,
                 live: &live,
                 hashers: &hashers,
                 range: start..end,
@@ -217,7 +217,7 @@ fn split(context: &Context<'_>, groups: &[Vec<u32>], end: u64) -> Vec<Vec<u32>> 
 
 struct PrefixWorker<'a> {
     context: &'a Context<'a>,
-    growth: Growth<'a>,
+    handle: WorkerHandle<'a>,
     live: &'a [u32],
     hashers: &'a [Mutex<Option<Hasher>>],
     range: std::ops::Range<u64>,
@@ -254,8 +254,8 @@ impl Consumer for PrefixWorker<'_> {
         }
     }
 
-    fn waiting(&mut self, run: Waiting) {
-        self.growth.waiting(run);
+    fn waiting(&mut self, progress: Waiting) {
+        self.handle.waiting(progress);
     }
 
     fn begin(&mut self, slot: usize, opened: &Opened) {

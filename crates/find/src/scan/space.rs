@@ -5,8 +5,7 @@
 use std::os::fd::BorrowedFd;
 
 use bc_fs::mount::{Mounts, Traits};
-use bc_pool::dispatch::Effort;
-use bc_pool::{Cursor, WorkerPanic};
+use bc_pool::{Cursor, Effort, WorkerPanic};
 use bc_read::extents::Dirty;
 use bc_read::space::Space;
 use bc_read::{Opener, unchanged};

@@ -5,8 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use bc_fs::compare::{PIECE, SideBySide, UnreadSide};
 use bc_fs::meta;
-use bc_pool::dispatch::Effort;
-use bc_pool::{Cursor, WorkerPanic};
+use bc_pool::{Cursor, Effort, WorkerPanic};
 use bc_read::Opener;
 use bc_walk::{Error, ErrorKind};
 

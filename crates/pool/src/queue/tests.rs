@@ -1,7 +1,8 @@
 //! The queue must end exactly when everything is done, whatever the sizes and accidents.
 
 use super::*;
-use crate::{run, run_growing};
+use crate::run::run_in;
+use crate::{Tables, run};
 use std::sync::Barrier;
 use std::time::Instant;
 
@@ -162,11 +163,11 @@ fn those_who_join_take_part() {
     let queue = WorkQueue::new(2);
     queue.push(0_u32);
     let cancel = Cancel::new();
-    let counts = run_growing(1, 5, |_, spawner| {
+    let counts = run_in(Tables::SHARED, &[], 1, 5, |_, spawn| {
         let mut count = 0_u32;
         queue.work(&cancel, |level, local| {
             count += 1;
-            spawner.spawn();
+            spawn();
             if level < 9 {
                 (0..2).for_each(|_| local.push(level + 1));
             }

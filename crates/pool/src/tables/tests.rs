@@ -12,7 +12,8 @@ use rustix::io::{Errno, fcntl_getfd};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 
 use super::Tables;
-use crate::{run_growing, run_growing_in};
+use crate::run;
+use crate::run::run_in;
 
 fn private() -> Tables {
     // SAFETY: workers of these tests use what they are given by name, and what they have opened.
@@ -52,7 +53,7 @@ fn streams() -> Vec<RawFd> {
 /// True if this system gives threads tables of their own.
 fn is_able() -> bool {
     let file = File::open("/dev/null").unwrap();
-    let seen = run_growing_in(private(), &[], 2, 2, |_, _| fcntl_getfd(&file)).unwrap();
+    let seen = run_in(private(), &[], 2, 2, |_, _| fcntl_getfd(&file)).unwrap();
     let able = seen.get(1) == Some(&Err(Errno::BADF));
     if !able {
         bc_testkit::left_out("no private tables here");
@@ -73,7 +74,7 @@ fn a_worker_holds_what_is_named_and_nothing_else() {
         expected.sort_unstable();
         expected.dedup();
         let before = files.iter().map(AsRawFd::as_raw_fd);
-        let all = run_growing_in(private(), &keep, 3, 3, |_, _| held()).unwrap();
+        let all = run_in(private(), &keep, 3, 3, |_, _| held()).unwrap();
         assert!(
             before.clone().all(|fd| all[0].contains(&fd)),
             "the caller's own"
@@ -94,10 +95,10 @@ fn who_joins_later_holds_nothing_of_the_worker_that_called() {
         return;
     }
     let named = File::open("/dev/null").unwrap();
-    let all = run_growing_in(private(), &[named.as_fd()], 2, 3, |worker, spawner| {
+    let all = run_in(private(), &[named.as_fd()], 2, 3, |worker, spawn| {
         let own: Vec<File> = (0..50).map(|_| File::open("/dev/null").unwrap()).collect();
         if worker == 1 {
-            assert!(spawner.spawn());
+            assert!(spawn());
         }
         let found = held();
         drop(own);
@@ -126,7 +127,7 @@ fn workers_keep_no_pipe_no_lock_and_no_deleted_file() {
     let (mut reader, writer) = std::io::pipe().unwrap();
     let mine = std::sync::Mutex::new(Some((writer, locked, gone)));
     let (begun, done) = (Barrier::new(3), Barrier::new(3));
-    run_growing_in(private(), &[], 3, 3, |worker, _| {
+    run_in(private(), &[], 3, 3, |worker, _| {
         begun.wait();
         if worker == 0 {
             drop(mine.lock().unwrap().take());
@@ -153,7 +154,7 @@ fn workers_keep_no_pipe_no_lock_and_no_deleted_file() {
 fn by_default_tables_are_shared() {
     let file = File::open("/dev/null").unwrap();
     assert_eq!(Tables::default(), Tables::SHARED);
-    let seen = run_growing(3, 3, |_, _| fcntl_getfd(&file).is_ok()).unwrap();
+    let seen = run(3, |_| fcntl_getfd(&file).is_ok()).unwrap();
     assert!(seen.iter().all(|seen| *seen));
 }
 
@@ -174,7 +175,7 @@ fn where_it_is_refused_tables_stay_shared() {
                 let program: BpfProgram = filter.unwrap().try_into().unwrap();
                 apply_filter(&program).unwrap();
                 let file = File::open("/dev/null").unwrap();
-                let seen = run_growing_in(private(), &[], 3, 3, |_, _| fcntl_getfd(&file));
+                let seen = run_in(private(), &[], 3, 3, |_, _| fcntl_getfd(&file));
                 seen.unwrap().into_iter().all(|seen| seen.is_ok())
             });
             assert!(tested.join().unwrap());
@@ -185,7 +186,7 @@ fn where_it_is_refused_tables_stay_shared() {
 /// Checks that the error of a run does not depend on tables.
 #[test]
 fn a_panic_is_reported() {
-    let ran = run_growing_in(private(), &[], 2, 2, |worker, _| {
+    let ran = run_in(private(), &[], 2, 2, |worker, _| {
         assert!(worker == 0, "of a test");
     });
     assert_eq!(ran.unwrap_err().message, "of a test");

@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
+use bc_pool::Waiting;
 use bc_walk::{EntryId, Error};
 use rustix::io::Errno;
 
@@ -10,7 +11,7 @@ use crate::open::{Cached, Waits};
 use crate::queue::FirstTry;
 use crate::residency::Call;
 use crate::slot::Slot;
-use crate::types::{Consumer, Waiting, Want};
+use crate::types::{Consumer, Want};
 
 /// Small files from one look at the clocks to the next.
 const SMALL_FILES: u32 = 8;

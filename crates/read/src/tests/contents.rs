@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
+use bc_pool::Waiting;
 use bc_walk::Metadata;
 
 use super::{Pretend, Recorder, each_backend, files, list, options, pretend, read_all, walk};
-use crate::{Backend, Changed, Choice, Plan, ReadOptions, SizeTrust, Waiting, Want, pump};
+use crate::{Backend, Changed, Choice, Plan, ReadOptions, SizeTrust, Want, pump};
 
 const PAGE: usize = 4096;
 

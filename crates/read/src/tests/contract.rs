@@ -1,11 +1,13 @@
 //! Cancellation, panics and the other promises that are not about bytes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
-use bc_pool::Cancel;
+use bc_pool::{Cancel, Metering, Waiting};
 use bc_walk::{EntryId, Error, ErrorKind, Metadata};
 
 use super::{Recorder, each_backend, files, list, options, read_all};
+use crate::pump::run_metered;
 use crate::{Consumer, Feed, Opened, Plan, ReadOptions, open_checked, pump};
 
 /// True if this process has any file below `dir` open.
@@ -168,4 +170,34 @@ fn a_single_file_can_be_opened_by_itself() {
     assert_eq!((error.op(), error.kind()), ("open", ErrorKind::Changed));
     let error = open_checked(&listing, EntryId(0)).unwrap_err();
     assert_eq!((error.op(), error.errno()), ("open", Some(2)));
+}
+
+/// Returns the final number of workers, where they have waited for this part of the time.
+fn workers(waiting: usize, files: u32, waited: fn(Duration) -> Duration) -> usize {
+    let plan = Plan::new((0..files).map(EntryId).collect(), 2);
+    let options = ReadOptions::default().waiting(waiting);
+    let metering = Metering {
+        window: Duration::ZERO,
+        pretend: Some(Box::new(move |busy| busy - waited(busy))),
+    };
+    let ran = run_metered(&plan, &options, &[], 2, 2, &metering, |mut worker| {
+        worker.waiting(Waiting::Begins);
+        for _ in 0..10 {
+            std::thread::sleep(Duration::from_micros(1));
+            worker.waiting(Waiting::GoesOn);
+        }
+    });
+    ran.unwrap().len()
+}
+
+#[test]
+fn who_waits_is_joined_by_others() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
+    assert_eq!(workers(8, 1000, |busy| busy), 8);
+    assert_eq!(workers(5, 1000, |busy| busy), 5);
+    assert_eq!(workers(8, 1000, |_| Duration::ZERO), 2, "nobody has waited");
+    assert_eq!(workers(0, 1000, |busy| busy), 2, "as many as were named");
+    assert_eq!(workers(8, 7, |busy| busy), 2, "nothing is left for another");
 }

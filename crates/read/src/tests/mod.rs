@@ -14,12 +14,12 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bc_pool::Cancel;
+use bc_pool::{Cancel, Waiting};
 use bc_testkit::{TestTree, left_out};
 use bc_walk::{EntryId, Error, Listing, Metadata};
 
 use crate::{
-    Choice, Consumer, Feed, Opened, Plan, ReadOptions, ReadStats, VerifyWhen, Waiting, Want, pump,
+    Choice, Consumer, Feed, Opened, Plan, ReadOptions, ReadStats, VerifyWhen, Want, pump,
     uring_available,
 };
 
@@ -246,8 +246,8 @@ impl Consumer for Recorder<'_> {
         self.verify
     }
 
-    fn waiting(&mut self, run: Waiting) {
-        self.waiting.push(run);
+    fn waiting(&mut self, progress: Waiting) {
+        self.waiting.push(progress);
     }
 
     fn begin(&mut self, slot: usize, opened: &Opened) {

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
-use bc_pool::Cancel;
-use bc_pool::dispatch::{Start, Threads, Workers};
+use bc_pool::{Cancel, Start, Threads, Workers};
 
 use super::error::{Error, ErrorKind};
 

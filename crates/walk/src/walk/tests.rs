@@ -119,14 +119,14 @@ fn outcome(listing: &Listing) -> Outcome {
 fn at_once() -> Tuning {
     Tuning {
         alone: Duration::ZERO,
-        pace: Pace::default(),
+        metering: Metering::default(),
     }
 }
 
-/// Returns a pace at which workers seem only to wait for the disk: more are wanted after each
+/// Returns a measurement by which workers seem only to wait for the disk: more are wanted after each
 /// directory.
-fn waiting() -> Pace {
-    Pace {
+fn waiting() -> Metering {
+    Metering {
         window: Duration::ZERO,
         pretend: Some(Box::new(|_| Duration::ZERO)),
     }
@@ -150,7 +150,7 @@ pub(crate) fn in_every_way(given: Given, paths: &[Vec<u8>], options: &WalkOption
     };
     let alone = Tuning {
         alone: Duration::from_secs(3600),
-        pace: Pace::default(),
+        metering: Metering::default(),
     };
     let first = list(Workers::from(1), alone, Opener::new());
     let expected = outcome(&first);
@@ -167,7 +167,7 @@ pub(crate) fn in_every_way(given: Given, paths: &[Vec<u8>], options: &WalkOption
                 Opener::new()
             };
             let tuning = Tuning {
-                pace: waiting(),
+                metering: waiting(),
                 ..at_once()
             };
             let listing = list(workers, tuning, opener);

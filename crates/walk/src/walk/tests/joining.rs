@@ -15,23 +15,26 @@ fn walk_with(
     tree: &Tree,
     workers: Workers,
     cancel: &Cancel,
-    pace: Pace,
+    metering: Metering,
 ) -> Result<Listing, WorkerPanic> {
-    let tuning = Tuning { pace, ..at_once() };
+    let tuning = Tuning {
+        metering,
+        ..at_once()
+    };
     let (paths, options) = (vec![tree.root()], WalkOptions::default());
     list(Given::Roots, paths, &options, workers, cancel, &tuning)
 }
 
 /// Returns the number of threads of a walk: an arena each, and one for roots that are files.
-fn threads(tree: &Tree, workers: Workers, pace: Pace) -> usize {
-    let listing = walk_with(tree, workers, &Cancel::new(), pace).unwrap();
+fn threads(tree: &Tree, workers: Workers, metering: Metering) -> usize {
+    let listing = walk_with(tree, workers, &Cancel::new(), metering).unwrap();
     assert_eq!(listing.len(), 400);
     assert!(listing.errors().is_empty());
     listing.arenas.len() - 1
 }
 
-fn busy() -> Pace {
-    Pace {
+fn busy() -> Metering {
+    Metering {
         window: Duration::ZERO,
         pretend: Some(Box::new(|busy| busy)),
     }
@@ -56,7 +59,7 @@ fn who_has_the_cpu_or_wants_it_gets_none() {
     for usual in [1, 2, 8] {
         assert_eq!(threads(&tree, Workers::adaptive(usual), busy()), usual);
     }
-    let almost = Pace {
+    let almost = Metering {
         window: Duration::ZERO,
         pretend: Some(Box::new(|busy| busy - busy / 10)),
     };
@@ -79,9 +82,9 @@ fn nobody_joins_for_want_of_directories() {
     assert_eq!((listing.len(), listing.arenas.len() - 1), (1, 1));
 }
 
-/// Returns a pace at which the caller's thread asks for another worker, alone and among those who
+/// Returns a measurement by which the caller's thread asks for another worker, alone and among those who
 /// may join, and then waits until one has joined and done `what` after a first piece of work.
-fn as_soon_as_one_joins(what: impl Fn() + Sync + 'static) -> Pace {
+fn as_soon_as_one_joins(what: impl Fn() + Sync + 'static) -> Metering {
     /// Sets the flag, also when `what` panics.
     struct Done<'a>(&'a AtomicBool);
     impl Drop for Done<'_> {
@@ -104,7 +107,7 @@ fn as_soon_as_one_joins(what: impl Fn() + Sync + 'static) -> Pace {
         }
         busy
     };
-    Pace {
+    Metering {
         window: Duration::ZERO,
         pretend: Some(Box::new(pretend)),
     }
@@ -117,11 +120,11 @@ fn who_joins_can_cancel() {
     }
     let tree = wide();
     let cancel = Cancel::new();
-    let pace = as_soon_as_one_joins({
+    let metering = as_soon_as_one_joins({
         let cancel = cancel.clone();
         move || cancel.cancel(15)
     });
-    let listing = walk_with(&tree, Workers::adaptive(1), &cancel, pace).unwrap();
+    let listing = walk_with(&tree, Workers::adaptive(1), &cancel, metering).unwrap();
     assert!(listing.len() < 400, "{}", listing.len());
 }
 
@@ -131,8 +134,8 @@ fn a_panic_of_who_joins_ends_the_walk() {
         return;
     }
     let tree = wide();
-    let pace = as_soon_as_one_joins(|| panic!("joined in vain"));
-    let result = walk_with(&tree, Workers::adaptive(1), &Cancel::new(), pace);
+    let metering = as_soon_as_one_joins(|| panic!("joined in vain"));
+    let result = walk_with(&tree, Workers::adaptive(1), &Cancel::new(), metering);
     assert_eq!(result.unwrap_err().message, "joined in vain");
 }
 
@@ -144,25 +147,28 @@ fn long_lists_of_files_are_looked_at_by_more() {
     let tree = wide();
     let (_, listing) = walked(&tree, &[], &WalkOptions::default());
     let paths: Vec<_> = listing.ids().map(|id| listing.path(id)).collect();
-    let list = |paths: &[Vec<u8>], pace| {
+    let list = |paths: &[Vec<u8>], metering| {
         let (paths, options) = (paths.to_vec(), WalkOptions::default());
         let (workers, cancel) = (Workers::adaptive(1), Cancel::new());
-        let tuning = Tuning { pace, ..at_once() };
+        let tuning = Tuning {
+            metering,
+            ..at_once()
+        };
         list(Given::Exactly, paths, &options, workers, &cancel, &tuning)
     };
     let joined = Arc::new(AtomicBool::new(false));
-    let pace = as_soon_as_one_joins({
+    let metering = as_soon_as_one_joins({
         let joined = Arc::clone(&joined);
         move || joined.store(true, Ordering::SeqCst)
     });
-    let listed = list(&paths, pace).unwrap();
+    let listed = list(&paths, metering).unwrap();
     assert!(joined.load(Ordering::SeqCst));
     let listed: Vec<_> = listed.ids().map(|id| listed.path(id)).collect();
     assert_eq!(listed, paths);
     // Ten files are not worth a thread, however slow: none even asks.
-    let pace = Pace {
+    let metering = Metering {
         pretend: Some(Box::new(|_| unreachable!())),
         ..waiting()
     };
-    assert_eq!(list(&paths[..10], pace).unwrap().len(), 10);
+    assert_eq!(list(&paths[..10], metering).unwrap().len(), 10);
 }

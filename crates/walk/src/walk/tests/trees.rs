@@ -270,7 +270,7 @@ fn a_small_tree_starts_no_threads() {
     let cancel = Cancel::new();
     let tuning = Tuning {
         alone: Duration::from_secs(3600),
-        pace: waiting(),
+        metering: waiting(),
     };
     let listing = list(
         Given::Roots,

@@ -1,0 +1,426 @@
+//! Workers of a run: how many begin, and when others join them.
+//!
+//! A number that the user named is kept. Otherwise a run begins with as many workers as its work is
+//! known to pay for, and grows for two reasons: the work ahead pays for one more, up to the usual
+//! number; and those there are wait for storage, up to a greater one. Both are decided in
+//! `decision`, as pure arithmetic. A run does not shrink: a worker ends when it finds no more work.
+
+mod decision;
+mod meter;
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, getrlimit};
+
+use self::decision::{BegunFiles, BusyTime, TimedFiles, WAITED, by_waiting, by_work};
+use self::meter::Meter;
+use crate::run::run_in;
+use crate::{Tables, WorkerPanic, Workers};
+
+pub use decision::Effort;
+
+/// A worker looks at its clocks this often. That takes some 200 ns; a cold disk has answered a
+/// dozen requests in the meantime.
+const WINDOW: Duration = Duration::from_millis(2);
+
+/// Windows per worker from one decision to the next.
+const WINDOWS: u32 = 2;
+
+/// Descriptors that a worker may hold: those of the directories above, of the one that it reads
+/// and of the steps to it, an ignore file and the meter's.
+const DESCRIPTORS: u64 = 16;
+
+/// Measurement of the time that workers wait. Only the duration of a run depends on it: programs
+/// use the default, and tests another.
+pub struct Metering {
+    /// Time at work after which a worker looks at its clocks.
+    pub window: Duration,
+    /// Replacement of the clocks: from the time that a worker has been at work, the part in which
+    /// it had the CPU or wanted it.
+    pub pretend: Option<Box<Pretend>>,
+}
+
+/// See [`Metering::pretend`].
+pub type Pretend = dyn Fn(Duration) -> Duration + Sync;
+
+static BY_CLOCKS: Metering = Metering {
+    window: WINDOW,
+    pretend: None,
+};
+
+impl fmt::Debug for Metering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metering")
+            .field("window", &self.window)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Metering {
+    fn default() -> Metering {
+        Metering {
+            window: WINDOW,
+            pretend: None,
+        }
+    }
+}
+
+/// Workers of one run, and its growth. Shared by all of them, and written only when one joins, and
+/// by each every few milliseconds while they may still be joined for waiting.
+///
+/// ```
+/// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+///
+/// use bc_pool::{Growth, Waiting, Workers};
+///
+/// let files = AtomicUsize::new(100);
+/// let left = || files.load(Relaxed);
+/// let growth = Growth::new(Workers::adaptive(2)).first(1).left(&left, 8);
+/// let read = growth.run(|mut worker| {
+///     let mut read = 0;
+///     worker.waiting(Waiting::Begins);
+///     while files.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+///         let bytes = 5000;
+///         worker.begin(bytes);
+///         // What may wait is done here, and then:
+///         worker.waiting(Waiting::GoesOn);
+///         read += 1;
+///     }
+///     read
+/// })?;
+/// assert_eq!(read.iter().sum::<usize>(), 100);
+/// # Ok::<(), bc_pool::WorkerPanic>(())
+/// ```
+pub struct Growth<'g> {
+    bounds: Workers,
+    first: usize,
+    /// Returns how many items no worker has taken.
+    left: &'g (dyn Fn() -> usize + Sync),
+    /// Items that are worth a worker where those there are wait.
+    worth_a_worker: usize,
+    joined: &'g (dyn Fn(usize) + Sync),
+    metering: &'g Metering,
+    tables: Tables,
+    named: &'g [BorrowedFd<'g>],
+    /// Number of workers that there are, or are about to be.
+    workers: AtomicUsize,
+    /// True once waiting will bring no more workers: none need look any longer.
+    over: AtomicBool,
+    /// Time of all workers together since the last decision.
+    sum: Mutex<BusyTime>,
+}
+
+impl fmt::Debug for Growth<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Growth")
+            .field("bounds", &self.bounds)
+            .field("workers", &self.workers)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'g> Growth<'g> {
+    /// Makes a run that begins with the usual number of workers.
+    pub fn new(bounds: impl Into<Workers>) -> Growth<'g> {
+        let bounds = bounds.into();
+        Growth {
+            bounds,
+            first: bounds.usual(),
+            left: &|| 0,
+            worth_a_worker: 1,
+            joined: &|_| (),
+            metering: &BY_CLOCKS,
+            tables: Tables::SHARED,
+            named: &[],
+            workers: AtomicUsize::new(bounds.usual()),
+            over: AtomicBool::new(bounds.most() == bounds.usual()),
+            sum: Mutex::default(),
+        }
+    }
+
+    /// Begins with so many workers, at least 1 and at most the usual number. Others join while the
+    /// work turns out to pay for them: see [`WorkerHandle::begin`].
+    #[must_use]
+    pub fn first(mut self, workers: usize) -> Self {
+        self.first = workers.clamp(1, self.bounds.usual());
+        self.workers = AtomicUsize::new(self.first);
+        self
+    }
+
+    /// Sets the number of items that no worker has taken, and how many of these are worth another
+    /// worker where those there are wait. Without it no worker ever joins.
+    #[must_use]
+    pub fn left(mut self, left: &'g (dyn Fn() -> usize + Sync), worth_a_worker: usize) -> Self {
+        self.left = left;
+        self.worth_a_worker = worth_a_worker.max(1);
+        self
+    }
+
+    /// Calls `joined` with the number of workers when there are more than before.
+    #[must_use]
+    pub fn joined(mut self, joined: &'g (dyn Fn(usize) + Sync)) -> Self {
+        self.joined = joined;
+        self
+    }
+
+    /// Measures waiting in this way.
+    #[must_use]
+    pub fn metering(mut self, metering: &'g Metering) -> Self {
+        self.metering = metering;
+        self
+    }
+
+    /// Uses these tables of descriptors for the threads that are started. Tables of their own
+    /// contain the standard streams and the descriptors that are `named`, under the same numbers,
+    /// and no others. The caller's own thread, worker 0, keeps its table.
+    ///
+    /// ```
+    /// use std::os::fd::AsFd;
+    ///
+    /// use bc_pool::{Growth, Tables};
+    ///
+    /// let dir = std::fs::File::open(".")?;
+    /// // SAFETY: workers use `dir`, which is named, and what they open themselves.
+    /// let tables = unsafe { Tables::private() };
+    /// let named = [dir.as_fd()];
+    /// let growth = Growth::new(2).tables(tables, &named);
+    /// let found = growth.run(|_| dir.metadata().is_ok())?;
+    /// assert!(found.iter().all(|found| *found));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn tables(mut self, tables: Tables, named: &'g [BorrowedFd<'g>]) -> Self {
+        self.tables = tables;
+        self.named = named;
+        self
+    }
+
+    /// Runs `f` on each worker and returns the results in worker order, as many as workers took
+    /// part. Worker 0 is the caller's own thread; one that joins gets the next number. Where the
+    /// system refuses a thread the work continues with those there are.
+    ///
+    /// # Errors
+    /// [`WorkerPanic`] if any worker panicked, once all the others have returned, those that joined
+    /// later too.
+    pub fn run<T: Send>(
+        self,
+        f: impl Fn(WorkerHandle<'_>) -> T + Sync,
+    ) -> Result<Vec<T>, WorkerPanic> {
+        let (first, most) = (self.first, self.bounds.most());
+        run_in(self.tables, self.named, first, most, |number, spawn| {
+            f(WorkerHandle::new(&self, number, spawn))
+        })
+    }
+
+    /// Returns the handle of a thread that works by itself: `spawn` is called where a run would
+    /// start a worker, and returns whether there is one more.
+    pub fn alone<'h>(&'h self, spawn: &'h dyn Fn() -> bool) -> WorkerHandle<'h> {
+        WorkerHandle::new(self, 0, spawn)
+    }
+
+    fn workers(&self) -> usize {
+        self.workers.load(Ordering::Relaxed)
+    }
+
+    /// True if the work ahead is no reason for more workers.
+    fn is_paid(&self) -> bool {
+        self.workers() >= self.bounds.usual()
+    }
+
+    /// True if waiting is no reason for more workers.
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Starts workers until there are `wanted`; false if the system refuses one.
+    fn grow(&self, wanted: usize, spawn: &dyn Fn() -> bool) -> bool {
+        let mut workers = self.workers();
+        let (mut has_grown, mut is_refused) = (false, false);
+        while workers < wanted && !is_refused {
+            // Relaxed: a number, with nothing behind it.
+            let counted = self.workers.compare_exchange(
+                workers,
+                workers + 1,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+            match counted {
+                Ok(_) if spawn() => (workers, has_grown) = (workers + 1, true),
+                Ok(_) => {
+                    self.workers.fetch_sub(1, Ordering::Relaxed);
+                    is_refused = true;
+                }
+                Err(now) => workers = now,
+            }
+        }
+        if has_grown {
+            (self.joined)(self.workers());
+        }
+        !is_refused
+    }
+
+    /// Takes a worker's report of its time, and when enough has been reported, decides.
+    fn note(&self, time: BusyTime, spawn: &dyn Fn() -> bool) {
+        let mut sum = self.lock();
+        sum.busy += time.busy;
+        sum.running += time.running.min(time.busy);
+        let workers = self.workers();
+        if sum.busy < self.metering.window * WINDOWS * workers as u32 {
+            return;
+        }
+        if !std::mem::take(&mut *sum).has_waited() || self.is_over() {
+            return;
+        }
+        let most = self.bounds.most().min(affordable_workers(DESCRIPTORS));
+        let room = (self.left)() / self.worth_a_worker;
+        let started = self.grow(by_waiting(workers, room, most), spawn);
+        if !started || self.workers() >= most {
+            self.over.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BusyTime> {
+        self.sum.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the number of workers for which the descriptors suffice that this process may have, if
+/// each has so many, with half of them for others; 0 where not even one has enough.
+///
+/// # Panics
+/// If `descriptors` is 0.
+pub fn affordable_workers(descriptors: u64) -> usize {
+    affordable_below(getrlimit(Resource::Nofile).current, descriptors)
+}
+
+fn affordable_below(limit: Option<u64>, descriptors: u64) -> usize {
+    limit.map_or(usize::MAX, |limit| (limit / 2 / descriptors) as usize)
+}
+
+/// Progress of a worker through work that may wait.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Waiting {
+    /// Before some work that may wait: the worker had nothing to do before, or nothing that waits.
+    Begins,
+    /// After a part of that work.
+    GoesOn,
+}
+
+/// One worker of a [`Growth`], which reports its work here. Others join when that is a reason.
+///
+/// Nothing shared is written for a file, and clocks are read rarely: see [`begin`](Self::begin) and
+/// [`waiting`](Self::waiting).
+pub struct WorkerHandle<'g> {
+    growth: &'g Growth<'g>,
+    spawn: &'g dyn Fn() -> bool,
+    number: usize,
+    /// True once the work ahead will bring no more workers: then files are not counted.
+    is_paid: bool,
+    begun: BegunFiles,
+    /// Time when the clock was started, and the number of files before it.
+    timed_from: Option<(Instant, u64)>,
+    /// None if there were as many workers as there will be when this one joined.
+    clock: Option<WorkerClock>,
+}
+
+/// Clocks of one worker.
+struct WorkerClock {
+    meter: Meter,
+    /// Time when its present work began, or was looked at last.
+    since: Instant,
+    busy: Duration,
+}
+
+impl fmt::Debug for WorkerHandle<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerHandle")
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'g> WorkerHandle<'g> {
+    fn new(growth: &'g Growth<'g>, number: usize, spawn: &'g dyn Fn() -> bool) -> WorkerHandle<'g> {
+        WorkerHandle {
+            growth,
+            spawn,
+            number,
+            is_paid: growth.is_paid(),
+            begun: BegunFiles::default(),
+            timed_from: None,
+            clock: (!growth.is_over()).then(|| WorkerClock {
+                meter: Meter::new(),
+                since: Instant::now(),
+                busy: Duration::ZERO,
+            }),
+        }
+    }
+
+    /// Returns the worker's number: 0 for the caller's own thread.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Counts a file of so many bytes that the worker begins. Others join if as many files as are
+    /// [left](Growth::left) pay for them, should these be like those that it has begun.
+    ///
+    /// The clock is read at every doubling of the number of files, and when their sizes have gone
+    /// up by the price of a worker.
+    #[inline]
+    pub fn begin(&mut self, bytes: u64) {
+        if !self.is_paid && self.begun.begin(bytes) {
+            self.look_ahead();
+        }
+    }
+
+    #[cold]
+    fn look_ahead(&mut self) {
+        let now = Instant::now();
+        let (since, before) = *self.timed_from.get_or_insert((now, self.begun.files));
+        let timed = TimedFiles {
+            files: self.begun.files - before,
+            took: Effort::from(now - since),
+        };
+        let (growth, left) = (self.growth, (self.growth.left)());
+        let usual = growth.bounds.usual();
+        let wanted = by_work(&self.begun, timed, left, growth.workers(), usual);
+        growth.grow(wanted, self.spawn);
+        self.is_paid = growth.is_paid();
+    }
+
+    /// Notes progress in work that may wait: every millisecond or so, or after each part that may
+    /// have waited. Others join if all have waited for more than an eighth of the last
+    /// milliseconds.
+    pub fn waiting(&mut self, progress: Waiting) {
+        let Some(clock) = &mut self.clock else {
+            return;
+        };
+        if self.growth.is_over() {
+            return;
+        }
+        let now = Instant::now();
+        if progress == Waiting::GoesOn {
+            clock.busy += now - clock.since;
+        }
+        clock.since = now;
+        if progress == Waiting::Begins || clock.busy < self.growth.metering.window {
+            return;
+        }
+        let busy = std::mem::take(&mut clock.busy);
+        let running = match &self.growth.metering.pretend {
+            Some(pretend) => Some(pretend(busy)),
+            None => clock.meter.lap(busy, busy / WAITED),
+        };
+        if let Some(running) = running {
+            self.growth.note(BusyTime { busy, running }, self.spawn);
+            clock.since = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! Conditions for more workers, and their number.
+
+use std::cell::Cell;
+
+use super::*;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Reports from workers, each a time at work and how much of it they ran, in milliseconds; returns
+/// the number of workers after each report, where the system has threads for `limit` in all.
+fn after_each(bounds: Workers, limit: usize, left: usize, reports: &[(u32, u32)]) -> Vec<usize> {
+    let left = || left;
+    let growth = Growth::new(bounds).left(&left, 1);
+    let started = Cell::new(bounds.usual());
+    let spawn = || {
+        let may_start = started.get() < limit;
+        started.set(started.get() + usize::from(may_start));
+        may_start
+    };
+    let after = reports.iter().map(|&(busy, running)| {
+        let (busy, running) = (busy * MS, running * MS);
+        growth.note(BusyTime { busy, running }, &spawn);
+        assert_eq!(growth.workers(), started.get());
+        started.get()
+    });
+    after.collect()
+}
+
+#[test]
+fn twice_as_many_each_time_up_to_eight() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
+    let waited = [(1000, 300); 5];
+    let (one, two) = (Workers::adaptive(1), Workers::adaptive(2));
+    assert_eq!(after_each(one, 64, 64, &waited), [2, 4, 8, 8, 8]);
+    assert_eq!(after_each(two, 64, 64, &waited), [4, 8, 8, 8, 8]);
+    let three = Workers::adaptive(3);
+    assert_eq!(after_each(three, 64, 64, &waited), [6, 8, 8, 8, 8]);
+    let bound = Workers::from(3);
+    assert_eq!(after_each(bound, 64, 64, &waited), [3; 5]);
+}
+
+#[test]
+fn no_more_than_find_something_to_do() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
+    let two = Workers::adaptive(2);
+    assert_eq!(after_each(two, 64, 1, &[(1000, 0); 3]), [3, 4, 5]);
+    assert_eq!(after_each(two, 64, 0, &[(1000, 0); 3]), [2, 2, 2]);
+}
+
+#[test]
+fn a_refused_thread_is_not_asked_for_again() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
+    let two = Workers::adaptive(2);
+    assert_eq!(after_each(two, 3, 64, &[(1000, 0); 3]), [3, 3, 3]);
+    let (calls, left) = (Cell::new(0), || 64);
+    let growth = Growth::new(two).left(&left, 1);
+    for _ in 0..3 {
+        let (busy, running) = (1000 * MS, Duration::ZERO);
+        growth.note(BusyTime { busy, running }, &|| {
+            calls.set(calls.get() + 1);
+            false
+        });
+    }
+    assert_eq!((calls.get(), growth.workers()), (1, 2));
+}
+
+#[test]
+fn waiting_for_an_eighth_of_the_time_is_too_much() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
+    let two = Workers::adaptive(2);
+    assert_eq!(after_each(two, 64, 64, &[(1000, 875); 3]), [2, 2, 2]);
+    assert_eq!(after_each(two, 64, 64, &[(1000, 874)]), [4]);
+    // Wanting the CPU before there was anything to do is no more than running all the time.
+    assert_eq!(
+        after_each(two, 64, 64, &[(1000, 5000), (1000, 700)]),
+        [2, 4]
+    );
+}
+
+#[test]
+fn a_decision_takes_two_windows_of_each_worker() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
+    let two = Workers::adaptive(2);
+    let first = [(2, 0), (2, 0), (2, 0), (2, 0)];
+    assert_eq!(after_each(two, 64, 64, &first), [2, 2, 2, 4]);
+    // Four take four windows more, and what was before does not count any longer.
+    let waited = [&first[..], &[(14, 14), (1, 0), (1, 0)]].concat();
+    assert_eq!(after_each(two, 64, 64, &waited)[4..], [4, 4, 4]);
+    let waited = [&first[..], &[(13, 13), (1, 0), (1, 0), (1, 0)]].concat();
+    assert_eq!(after_each(two, 64, 64, &waited)[4..], [4, 4, 4, 8]);
+}
+
+#[test]
+fn half_of_the_descriptors_are_for_others() {
+    assert_eq!(affordable_below(None, 16), usize::MAX);
+    assert_eq!(affordable_below(Some(1024), 16), 32);
+    assert_eq!(affordable_below(Some(255), 16), 7);
+    assert_eq!(affordable_below(Some(20), 16), 0);
+}
+
+/// Begins files, none of which takes any time; returns the numbers of files after which there were
+/// more workers, with those numbers of workers.
+fn growth(files: usize, bytes: u64, most: usize) -> Vec<(usize, usize)> {
+    let begun = AtomicUsize::new(0);
+    let left = || files - begun.load(Ordering::Relaxed);
+    let seen = Mutex::new(Vec::new());
+    let joined = |workers| {
+        let begun = begun.load(Ordering::Relaxed);
+        seen.lock().unwrap().push((begun, workers));
+    };
+    let growth = Growth::new(most).first(1).left(&left, 1).joined(&joined);
+    let mut worker = growth.alone(&|| true);
+    for _ in 0..files {
+        begun.fetch_add(1, Ordering::Relaxed);
+        worker.begin(bytes);
+    }
+    drop(worker);
+    seen.into_inner().unwrap()
+}
+
+#[test]
+fn a_handful_of_small_files_is_read_by_one() {
+    for files in 0..40 {
+        assert_eq!(growth(files, 4000, 64), []);
+    }
+    assert_eq!(growth(1, 1 << 40, 64), [], "nothing is left for another");
+}
+
+#[test]
+fn large_files_call_for_others_when_they_are_opened() {
+    assert_eq!(growth(6, 200_000_000, 64)[0].0, 1);
+    assert_eq!(growth(6, 200_000_000, 6)[0], (1, 6));
+    assert_eq!(growth(60, 20_000_000, 16)[0], (1, 16));
+    assert_eq!(growth(1000, 1_000_000, 16)[0], (1, 16));
+    assert_eq!(growth(3000, 300_000, 2)[0], (3, 2));
+}
+
+#[test]
+fn many_small_files_call_for_others_by_their_number() {
+    let (after, workers) = growth(20_000, 4000, 64)[0];
+    assert!(after <= 32 && workers > 16, "{workers} after {after}");
+}
+
+#[test]
+fn who_joins_takes_part() {
+    let left = || 1000;
+    let growth = Growth::new(5).first(1).left(&left, 1);
+    let ran = growth.run(|mut worker| {
+        worker.begin(1 << 40);
+        worker.number()
+    });
+    assert_eq!(ran.unwrap(), [0, 1, 2, 3, 4]);
+}
+
+/// A thread by itself, with files of which the first calls for others: the number of those that it
+/// gets.
+fn begun_alone(growth: &Growth<'_>, limit: usize) -> usize {
+    let started = Cell::new(0);
+    let spawn = || {
+        let may_start = started.get() < limit;
+        started.set(started.get() + usize::from(may_start));
+        may_start
+    };
+    growth.alone(&spawn).begin(1 << 40);
+    started.get()
+}
+
+#[test]
+fn a_named_number_is_kept_and_a_refusal_accepted() {
+    let left = || 1000;
+    let named = Growth::new(2).left(&left, 1);
+    assert_eq!((begun_alone(&named, 64), named.workers()), (0, 2));
+    let refused = Growth::new(64).first(1).left(&left, 1);
+    assert_eq!((begun_alone(&refused, 2), refused.workers()), (2, 3));
+}
+
+/// Checks that the two reasons count the same workers.
+#[test]
+fn who_joined_for_waiting_is_not_paid_for_again() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
+    let left = || 1000;
+    let growth = Growth::new(Workers::up_to(4, 8)).first(1).left(&left, 1);
+    let (busy, running) = (1000 * MS, Duration::ZERO);
+    for workers in [2, 4, 8] {
+        growth.note(BusyTime { busy, running }, &|| true);
+        assert_eq!(growth.workers(), workers);
+    }
+    assert_eq!((begun_alone(&growth, 64), growth.workers()), (0, 8));
+}
+
+#[test]
+fn a_first_number_is_within_bounds() {
+    let first = |bounds: Workers, first| {
+        let growth = Growth::new(bounds).first(first);
+        growth.run(|worker| worker.number()).unwrap()
+    };
+    assert_eq!(first(Workers::from(3), 0), [0]);
+    assert_eq!(first(Workers::from(3), 2), [0, 1]);
+    assert_eq!(first(Workers::up_to(2, 8), 9), [0, 1]);
+}
