@@ -5,17 +5,16 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
-use bc_digest::{Algorithm, Digest};
-use bc_manifest::gnu;
+use bc_digest::{Algorithm, push_hex};
+use bc_manifest::{End, bsd, gnu};
 use bc_pool::Threads;
 
-use super::board::{FileJob, InOrder};
-use super::family::FamilyResult;
+use super::family::{FamilyResult, Sum};
 use super::getopt::{Getopt, Opt, flag, value};
 use super::listed::{self, Listed, Nul};
-use super::order::{self, Stop};
+use super::order::{self, FileJob, InOrder, Stop};
 use super::setup::Setup;
-use super::stdout::{Lost, Out};
+use super::stdio::{Lost, Out};
 use crate::hash::warnings;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -178,7 +177,7 @@ pub fn run(argv: &[OsString], out: &mut Out) -> Result<Result<bool, Stop>, Early
 }
 
 fn sums(args: &B3sumArgs, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
-    let jobs = FileJob::each(&args.files, Algorithm::Blake3);
+    let jobs = FileJob::each(&args.files, Sum::Of(Algorithm::Blake3));
     let mut printer = B3sumPrinter {
         args,
         jobs: &jobs,
@@ -212,32 +211,14 @@ impl InOrder for B3sumPrinter<'_> {
             return self.out.text(bytes);
         }
         let mut line = Vec::new();
-        let hex = |line: &mut Vec<u8>| {
-            if !bytes.is_empty() {
-                Digest::new(bytes).write_hex(line);
-            }
-        };
-        let escaped = self.args.names && gnu::needs_escape(path);
-        let name = |line: &mut Vec<u8>| match escaped {
-            true => gnu::escape_path(line, path),
-            false => line.extend_from_slice(path),
-        };
-        if escaped {
-            line.push(b'\\');
-        }
-        if self.args.names && self.args.tag {
-            line.extend_from_slice(b"BLAKE3 (");
-            name(&mut line);
-            line.extend_from_slice(b") = ");
-            hex(&mut line);
+        if !self.args.names {
+            push_hex(&mut line, bytes);
+            line.push(b'\n');
+        } else if self.args.tag {
+            bsd::write_line(&mut line, "BLAKE3", bytes, path, End::Newline);
         } else {
-            hex(&mut line);
-            if self.args.names {
-                line.extend_from_slice(b"  ");
-                name(&mut line);
-            }
+            gnu::write_line(&mut line, bytes, path, End::Newline);
         }
-        line.push(b'\n');
         self.out.text(&line)
     }
 

@@ -7,14 +7,12 @@ use std::os::unix::ffi::OsStrExt;
 use bc_manifest::base64;
 
 use super::args::{Args, Saying};
-use super::board::{FileJob, InOrder};
 use super::family::{FamilyResult, Sum};
-use super::line::{CheckedLine, Lines, base64_length};
-use super::order::{self, Stop};
+use super::line::{CheckedLine, ChecksumLines, base64_length};
+use super::order::{self, FileJob, InOrder, Stop};
 use super::quote;
 use super::setup::Setup;
-use super::stdout::{Lost, Out};
-use super::turn;
+use super::stdio::{self, Lost, Out};
 use crate::hash::warnings;
 
 /// Lines of a regular file that are looked at together, in bytes.
@@ -26,7 +24,7 @@ const AS_IT_COMES: usize = 64 << 10;
 pub fn run(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
     let mut well = true;
     // GNU remembers the style of lines and their digest from file to file.
-    let mut lines = Lines::new(args.is_cksum, args.is_named, args.family, args.bits);
+    let mut lines = ChecksumLines::new(args.is_cksum, args.is_named, args.family, args.bits);
     if args.operands.is_empty() {
         return one(args, b"-", &mut lines, setup, out);
     }
@@ -40,7 +38,7 @@ pub fn run(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
 fn one(
     args: &Args,
     file: &[u8],
-    lines: &mut Lines,
+    lines: &mut ChecksumLines,
     setup: &Setup,
     out: &mut Out,
 ) -> Result<bool, Stop> {
@@ -50,7 +48,7 @@ fn one(
         false => quote::name(file),
     };
     let opened = match is_stdin {
-        true => turn::stdin(),
+        true => stdio::stdin(),
         false => File::open(std::ffi::OsStr::from_bytes(file)),
     };
     let opened = match opened {
@@ -111,7 +109,7 @@ impl ListCheck<'_> {
     }
 
     /// Checks whole lines.
-    fn batch(&mut self, text: &[u8], lines: &mut Lines, setup: &Setup) -> Result<(), Stop> {
+    fn batch(&mut self, text: &[u8], lines: &mut ChecksumLines, setup: &Setup) -> Result<(), Stop> {
         let mut found = Vec::new();
         let mut jobs = Vec::new();
         let mut warnings = Vec::new();

@@ -1,13 +1,13 @@
 //! Texts of `--help` and `--version` under the names of coreutils.
 
 use super::family::Family;
-use super::names::{Kind, Program};
+use super::names::{Program, ProgramKind};
 
 /// Returns the help text; `called` is the name by which the program was called.
 pub fn text(program: &Program, called: &str) -> String {
     let mut text = format!("Usage: {called} [OPTION]... [FILE]...\n");
     let family = match program.kind {
-        Kind::Sum(family) => Some(family),
+        ProgramKind::Sum(family) => Some(family),
         _ => None,
     };
     text += &match family {

@@ -5,7 +5,7 @@ use super::family::{Family, SHA_BITS};
 
 /// State from earlier lines, and the options.
 #[derive(Clone, Debug)]
-pub struct Lines {
+pub struct ChecksumLines {
     /// `cksum`, which knows tags of all digests, and base64.
     is_cksum: bool,
     /// True if the digest was named.
@@ -70,10 +70,10 @@ fn unescaped(name: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-impl Lines {
+impl ChecksumLines {
     /// Returns the state for a digest of this length, by default or because it was named.
-    pub fn new(is_cksum: bool, is_named: bool, family: Family, bits: usize) -> Lines {
-        Lines {
+    pub fn new(is_cksum: bool, is_named: bool, family: Family, bits: usize) -> ChecksumLines {
+        ChecksumLines {
             is_cksum,
             is_named,
             family,
@@ -301,17 +301,17 @@ fn trimmed(text: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn md5() -> Lines {
-        Lines::new(false, true, Family::Md5, 128)
+    fn md5() -> ChecksumLines {
+        ChecksumLines::new(false, true, Family::Md5, 128)
     }
 
-    fn cksum() -> Lines {
-        Lines::new(true, false, Family::Crc, 32)
+    fn cksum() -> ChecksumLines {
+        ChecksumLines::new(true, false, Family::Crc, 32)
     }
 
     const EMPTY: &str = "d41d8cd98f00b204e9800998ecf8427e";
 
-    fn name(lines: &mut Lines, line: &str) -> Option<String> {
+    fn name(lines: &mut ChecksumLines, line: &str) -> Option<String> {
         let line = lines.parse(line.as_bytes())?;
         Some(String::from_utf8(line.name).unwrap())
     }
@@ -382,7 +382,7 @@ mod tests {
         let base64 = b"MD5 (a) = 1B2M2Y8AsgTpgAmY7PhCfg==";
         assert_eq!(cksum().parse(base64).unwrap().digest.len(), 24);
         assert_eq!(cksum().parse(&base64[..base64.len() - 1]), None);
-        let mut b2 = Lines::new(false, true, Family::Blake2b, 512);
+        let mut b2 = ChecksumLines::new(false, true, Family::Blake2b, 512);
         assert_eq!(b2.parse(b"abcd  a").unwrap().bits, 16);
         assert_eq!(b2.parse(b"0A0BA0"), None);
         assert_eq!(b2.parse(b"BLAKE2b-"), None);
@@ -397,7 +397,11 @@ mod tests {
             let line: Vec<u8> = (0..len)
                 .map(|_| signs[rng.below(signs.len() as u64) as usize])
                 .collect();
-            for mut lines in [md5(), cksum(), Lines::new(true, true, Family::Sha2, 512)] {
+            for mut lines in [
+                md5(),
+                cksum(),
+                ChecksumLines::new(true, true, Family::Sha2, 512),
+            ] {
                 let _ = lines.parse(&line);
                 for start in ["SHA2-", "MD5 (", "BLAKE2b-16 (a) = "] {
                     let _ = lines.parse(&[start.as_bytes(), &line].concat());

@@ -8,9 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use bc_digest::{Algorithm, Digest};
 use bc_manifest::{Item, Options, Reader, Separator};
 
-use super::board::FileJob;
 use super::family::Sum;
-use super::turn;
+use super::order::FileJob;
+use super::stdio;
 
 /// Jobs from a file of lines.
 #[derive(Debug, Default)]
@@ -67,7 +67,7 @@ pub fn read(
     tagged: fn(Algorithm) -> bool,
 ) -> io::Result<Listed> {
     let file = match path {
-        b"-" => turn::stdin()?,
+        b"-" => stdio::stdin()?,
         _ => File::open(OsStr::from_bytes(path))?,
     };
     let options = Options::default()

@@ -4,7 +4,6 @@
 
 mod args;
 mod b3sum;
-mod board;
 mod check;
 mod family;
 mod getopt;
@@ -15,9 +14,8 @@ mod names;
 mod order;
 mod quote;
 mod setup;
-mod stdout;
+mod stdio;
 mod sums;
-mod turn;
 mod xxhsum;
 
 use std::ffi::OsString;
@@ -29,9 +27,9 @@ use crate::exit::Exit;
 use args::NotStarted;
 use b3sum::Early;
 use family::Family;
-use names::Kind;
+use names::ProgramKind;
 use setup::Setup;
-use stdout::Out;
+use stdio::Out;
 
 /// GNU's programs know one failure, 1.
 const FAILURE: Exit = Exit::Differs;
@@ -39,11 +37,11 @@ const FAILURE: Exit = Exit::Differs;
 /// Runs as that program.
 pub fn run(program: &'static Program, argv: &[OsString]) -> Exit {
     match program.kind {
-        Kind::Sum(family) => coreutils(program, Some(family), argv),
-        Kind::Cksum => coreutils(program, None, argv),
+        ProgramKind::Sum(family) => coreutils(program, Some(family), argv),
+        ProgramKind::Cksum => coreutils(program, None, argv),
         // Its arguments are clap's affair, which ends with 2.
-        Kind::B3sum => other(program, argv, b3sum::HELP, Exit::Fatal, b3sum::run),
-        Kind::Xxhsum(usual) => other(program, argv, xxhsum::HELP, FAILURE, |argv, out| {
+        ProgramKind::B3sum => other(program, argv, b3sum::HELP, Exit::Fatal, b3sum::run),
+        ProgramKind::Xxhsum(usual) => other(program, argv, xxhsum::HELP, FAILURE, |argv, out| {
             xxhsum::run(usual, argv, out)
         }),
     }
@@ -115,14 +113,14 @@ fn coreutils(program: &Program, family: Option<Family>, argv: &[OsString]) -> Ex
         true => check::run(&args, &setup, &mut out),
         false => sums::run(&args, &setup, &mut out),
     };
-    if let Err(error) = turn::closing_stdin() {
+    if let Err(error) = stdio::closing_stdin() {
         out.say_of(b"standard input", &error);
         return FAILURE;
     }
     // The operands: the end of the process frees them at once.
     std::mem::forget(args);
     match ended(done, out) {
-        Exit::Done if stdout::is_unsaid() => FAILURE,
+        Exit::Done if stdio::is_unsaid() => FAILURE,
         exit => exit,
     }
 }
@@ -141,10 +139,10 @@ fn stopped(stop: NotStarted, program: &Program, mut out: Out) -> Exit {
             for line in lines {
                 out.say(line);
             }
-            stdout::raw_message(&list);
+            stdio::raw_message(&list);
             if try_help {
                 let hint = [b"Try '", out.name(), b" --help' for more information.\n"].concat();
-                stdout::raw_message(&hint);
+                stdio::raw_message(&hint);
             }
             return FAILURE;
         }

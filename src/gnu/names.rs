@@ -7,13 +7,13 @@ use super::family::Family;
 pub struct Program {
     /// Its name.
     pub name: &'static str,
-    /// Kind of program.
-    pub kind: Kind,
+    /// ProgramKind of program.
+    pub kind: ProgramKind,
 }
 
 /// Program whose options it has.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
+pub enum ProgramKind {
     /// GNU coreutils', of one digest.
     Sum(Family),
     /// GNU coreutils' `cksum`.
@@ -24,25 +24,25 @@ pub enum Kind {
     Xxhsum(u8),
 }
 
-const fn program(name: &'static str, kind: Kind) -> Program {
+const fn program(name: &'static str, kind: ProgramKind) -> Program {
     Program { name, kind }
 }
 
 /// All of them, as `bc install --gnu` makes links for them.
 pub const PROGRAMS: &[Program] = &[
-    program("md5sum", Kind::Sum(Family::Md5)),
-    program("sha1sum", Kind::Sum(Family::Sha1)),
-    program("sha224sum", Kind::Sum(Family::Sha224)),
-    program("sha256sum", Kind::Sum(Family::Sha256)),
-    program("sha384sum", Kind::Sum(Family::Sha384)),
-    program("sha512sum", Kind::Sum(Family::Sha512)),
-    program("b2sum", Kind::Sum(Family::Blake2b)),
-    program("cksum", Kind::Cksum),
-    program("b3sum", Kind::B3sum),
-    program("xxhsum", Kind::Xxhsum(1)),
-    program("xxh32sum", Kind::Xxhsum(0)),
-    program("xxh64sum", Kind::Xxhsum(1)),
-    program("xxh128sum", Kind::Xxhsum(2)),
+    program("md5sum", ProgramKind::Sum(Family::Md5)),
+    program("sha1sum", ProgramKind::Sum(Family::Sha1)),
+    program("sha224sum", ProgramKind::Sum(Family::Sha224)),
+    program("sha256sum", ProgramKind::Sum(Family::Sha256)),
+    program("sha384sum", ProgramKind::Sum(Family::Sha384)),
+    program("sha512sum", ProgramKind::Sum(Family::Sha512)),
+    program("b2sum", ProgramKind::Sum(Family::Blake2b)),
+    program("cksum", ProgramKind::Cksum),
+    program("b3sum", ProgramKind::B3sum),
+    program("xxhsum", ProgramKind::Xxhsum(1)),
+    program("xxh32sum", ProgramKind::Xxhsum(0)),
+    program("xxh64sum", ProgramKind::Xxhsum(1)),
+    program("xxh128sum", ProgramKind::Xxhsum(2)),
 ];
 
 /// Returns the program that is called by this name.

@@ -6,26 +6,91 @@
 //! alone, so that the reason is the one that was true then.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
-use bc_digest::{Algorithm, Digest};
+use bc_digest::{Algorithm, CpuFeatures, Digest};
 use bc_hash::{DigestSink, HashProgress};
+use bc_pool::Cancel;
 use bc_read::{HUGE, Plan};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::fs::{FileType, Mode, OFlags};
 
-use super::board::{Board, FileJob, InOrder};
 use super::family::{FamilyResult, Sum};
 use super::setup::Setup;
-use super::stdout::Lost;
-use super::turn;
+use super::stdio::{self, Lost};
 
-/// Reasons why not all results were given.
+/// A file to hash.
+#[derive(Clone, Debug)]
+pub struct FileJob {
+    /// Path as it was named; `-` is standard input.
+    pub path: Vec<u8>,
+    /// Digest to compute.
+    pub sum: Sum,
+}
+
+impl FileJob {
+    /// Returns a job for each of these files, all with this digest.
+    pub fn each(files: &[OsString], sum: Sum) -> Vec<FileJob> {
+        let job = |path: &OsString| FileJob {
+            path: path.as_bytes().to_vec(),
+            sum,
+        };
+        files.iter().map(job).collect()
+    }
+
+    /// Hashes the file at its turn, alone: a FIFO is waited for, a directory is refused by the
+    /// system, a link is followed.
+    fn hash(&self, cpu: CpuFeatures) -> io::Result<FamilyResult> {
+        let file = match self.path.as_slice() {
+            b"-" => stdio::stdin()?,
+            path => File::open(OsStr::from_bytes(path))?,
+        };
+        hash_file(file, self.sum, cpu)
+    }
+}
+
+/// Gets the results, one after the other.
+pub trait InOrder: Send {
+    /// Takes the result of the job with this index.
+    fn result(&mut self, index: usize, result: io::Result<FamilyResult>) -> Result<(), Lost>;
+    /// Prepares for a result that may take its time: nothing may wait for it.
+    fn pause(&mut self) -> Result<(), Lost>;
+}
+
+/// Bytes read at once.
+const BUFFER: usize = 128 << 10;
+
+/// Hashes the rest of an open file.
+fn hash_file(mut file: File, sum: Sum, cpu: CpuFeatures) -> io::Result<FamilyResult> {
+    let mut hasher = sum.hasher(cpu);
+    let mut buffer = vec![0; BUFFER];
+    let mut bytes = 0;
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => {
+                hasher.update(&buffer[..count]);
+                bytes += count as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(FamilyResult {
+        digest: hasher.finalize(),
+        bytes,
+    })
+}
+
+/// Reasons why not all results were passed on.
 #[derive(Debug)]
 pub enum Stop {
     /// They could not be written, which was reported.
@@ -48,7 +113,7 @@ const LITTLE: u64 = 1 << 20;
 pub fn run(jobs: &[FileJob], setup: &Setup, to: &mut dyn InOrder) -> Result<(), Stop> {
     if is_little(jobs) {
         for (index, job) in jobs.iter().enumerate() {
-            to.result(index, turn::hash(&job.path, job.sum, setup.cpu))?;
+            to.result(index, job.hash(setup.cpu))?;
             to.pause()?;
         }
         return Ok(());
@@ -58,14 +123,14 @@ pub fn run(jobs: &[FileJob], setup: &Setup, to: &mut dyn InOrder) -> Result<(), 
     let mut from = 0;
     while from < jobs.len() {
         let ahead = &files.of_jobs[from..];
-        let end = ahead.iter().position(|file| *file == Kind::Special);
+        let end = ahead.iter().position(|file| *file == JobKind::Special);
         let end = from + end.unwrap_or(ahead.len());
         if end > from {
             segment(jobs, from..end, &files, setup, to)?;
         }
         if let Some(job) = jobs.get(end) {
             to.pause()?;
-            to.result(end, turn::hash(&job.path, job.sum, setup.cpu))?;
+            to.result(end, job.hash(setup.cpu))?;
             to.pause()?;
         }
         from = end + 1;
@@ -83,9 +148,9 @@ fn is_little(jobs: &[FileJob]) -> bool {
     jobs.len() <= FEW && jobs.iter().map(size).fold(0, u64::saturating_add) < LITTLE
 }
 
-/// Kind of a job's file.
+/// JobKind of a job's file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Kind {
+enum JobKind {
     /// A regular file, to be read ahead.
     Regular(EntryId),
     /// Missing, a directory and the like: its turn brings the reason.
@@ -99,7 +164,7 @@ struct JobFiles {
     listing: Listing,
     /// The jobs whose paths the listing was given.
     named: Vec<usize>,
-    of_jobs: Vec<Kind>,
+    of_jobs: Vec<JobKind>,
 }
 
 impl JobFiles {
@@ -115,14 +180,14 @@ impl JobFiles {
             .spellings(bc_walk::Spellings::AsNamed);
         let listing = bc_walk::list_files(paths, &options, setup.walk_workers(), &setup.cancel)
             .map_err(|panic| Stop::Fatal(panic.to_string()))?;
-        let mut of_jobs = vec![Kind::Failing; jobs.len()];
+        let mut of_jobs = vec![JobKind::Failing; jobs.len()];
         for index in stdin {
-            of_jobs[index] = Kind::Special;
+            of_jobs[index] = JobKind::Special;
         }
         for entry in listing.ids() {
-            of_jobs[named[listing.root(entry)]] = Kind::Regular(entry);
+            of_jobs[named[listing.root(entry)]] = JobKind::Regular(entry);
         }
-        let left = |index: &usize| of_jobs[*index] == Kind::Failing;
+        let left = |index: &usize| of_jobs[*index] == JobKind::Failing;
         let left: Vec<usize> = named.iter().copied().filter(left).collect();
         find_special(jobs, &listing, &left, &mut of_jobs);
         Ok(JobFiles {
@@ -140,24 +205,25 @@ impl JobFiles {
     /// Returns true if several threads may work on the job's file alone.
     fn is_huge(&self, index: usize) -> bool {
         match self.of_jobs[index] {
-            Kind::Regular(entry) => self.listing.size(entry).is_some_and(|size| size >= HUGE),
+            JobKind::Regular(entry) => self.listing.size(entry).is_some_and(|size| size >= HUGE),
             _ => false,
         }
     }
 }
 
 /// Finds those among the jobs `left` that are not listed because they are no regular files.
-fn find_special(jobs: &[FileJob], listing: &Listing, left: &[usize], of_jobs: &mut [Kind]) {
+fn find_special(jobs: &[FileJob], listing: &Listing, left: &[usize], of_jobs: &mut [JobKind]) {
     if left.is_empty() {
         return;
     }
     let path = |index: &usize| jobs[*index].path.as_slice();
-    let mut kinds: HashMap<&[u8], Kind> = left.iter().map(|at| (path(at), Kind::Failing)).collect();
+    let mut kinds: HashMap<&[u8], JobKind> =
+        left.iter().map(|at| (path(at), JobKind::Failing)).collect();
     for error in listing.errors() {
         if error.kind() == ErrorKind::NotRegular
             && let Some(kind) = kinds.get_mut(error.path())
         {
-            *kind = Kind::Special;
+            *kind = JobKind::Special;
         }
     }
     for index in left {
@@ -181,6 +247,112 @@ fn window(range: &Range<usize>, from: usize, files: &JobFiles, sums: &[Sum]) -> 
     from..(next..range.end).find(huge).unwrap_or(range.end)
 }
 
+/// Results of jobs in a row, which any thread may put, in any order.
+struct ResultSlots<'a> {
+    jobs: &'a [FileJob],
+    /// The job of the first slot.
+    first: usize,
+    /// Result of each job; `None` inside is a result that is computed when its turn comes.
+    slots: Vec<OnceLock<Option<FamilyResult>>>,
+}
+
+impl<'a> ResultSlots<'a> {
+    /// Returns empty slots for the jobs from `first` on, one for each of `later`: true if its
+    /// result is computed only at its turn.
+    fn new(jobs: &'a [FileJob], first: usize, later: impl Iterator<Item = bool>) -> Self {
+        let slot = |later| match later {
+            true => OnceLock::from(None),
+            false => OnceLock::new(),
+        };
+        ResultSlots {
+            jobs,
+            first,
+            slots: later.map(slot).collect(),
+        }
+    }
+
+    /// Puts the result of a job, once; `None` if its turn has to bring it.
+    fn put(&self, index: usize, hashed: Option<FamilyResult>) {
+        let _ = self.slots[index - self.first].set(hashed);
+    }
+}
+
+/// Longest time that a result waits for others that go out with it.
+const TOGETHER: Duration = Duration::from_millis(5);
+
+/// Passes results on in the order of the jobs. Only one thread does so, and none of those that
+/// hash ever waits for it.
+struct Passing<'a, 'o> {
+    results: &'a ResultSlots<'a>,
+    cpu: CpuFeatures,
+    /// Set once results cannot be written.
+    cancel: &'a Cancel,
+    to: &'o mut dyn InOrder,
+    /// The job whose result is passed on next.
+    next: usize,
+    lost: bool,
+}
+
+impl<'a, 'o> Passing<'a, 'o> {
+    fn new(results: &'a ResultSlots<'a>, setup: &'a Setup, to: &'o mut dyn InOrder) -> Self {
+        Passing {
+            results,
+            cpu: setup.cpu,
+            cancel: &setup.cancel,
+            to,
+            next: results.first,
+            lost: false,
+        }
+    }
+
+    /// Passes on all results whose turn has come. If they cannot be written the run is stopped.
+    fn advance(&mut self) {
+        if !self.lost && self.pass_ready().is_err() {
+            self.lost = true;
+            self.cancel.cancel(1);
+        }
+    }
+
+    fn pass_ready(&mut self) -> Result<(), Lost> {
+        let results = self.results;
+        while let Some(slot) = results.slots.get(self.next - results.first)
+            && let Some(hashed) = slot.get()
+        {
+            let result = match hashed {
+                Some(hashed) => Ok(*hashed),
+                None => {
+                    // It may take its time.
+                    self.to.pause()?;
+                    results.jobs[self.next].hash(self.cpu)
+                }
+            };
+            self.to.result(self.next, result)?;
+            self.next += 1;
+        }
+        self.to.pause()
+    }
+
+    /// Runs `work`, which puts results, while a thread passes them on.
+    fn during<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let (working, is_over) = mpsc::channel::<()>();
+        let done = std::thread::scope(|scope| {
+            let passing = &mut *self;
+            let pass = move || {
+                while is_over.recv_timeout(TOGETHER) == Err(RecvTimeoutError::Timeout) {
+                    passing.advance();
+                }
+            };
+            // Without a thread to spare results wait for the end.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, pass);
+            // The end of the work, also by a panic, ends the thread.
+            let _working = working;
+            work()
+        });
+        self.advance();
+        done
+    }
+}
+
 /// Hashes files of which none has to wait for its turn.
 fn segment(
     jobs: &[FileJob],
@@ -190,16 +362,16 @@ fn segment(
     to: &mut dyn InOrder,
 ) -> Result<(), Stop> {
     let kinds = files.of_jobs[range.clone()].iter();
-    let later = kinds.map(|kind| !matches!(kind, Kind::Regular(_)));
-    let board = Board::new(jobs, setup, to, range.start, later);
+    let later = kinds.map(|kind| !matches!(kind, JobKind::Regular(_)));
+    let results = ResultSlots::new(jobs, range.start, later);
     let mut sums: Vec<Sum> = Vec::new();
     for job in &jobs[range.clone()] {
         if !sums.contains(&job.sum) {
             sums.push(job.sum);
         }
     }
-    board.advance();
-    let done = board.flushed(|| -> Result<(), Stop> {
+    let mut passing = Passing::new(&results, setup, to);
+    passing.during(|| -> Result<(), Stop> {
         let mut from = range.start;
         while from < range.end {
             let window = window(&range, from, files, &sums);
@@ -211,19 +383,19 @@ fn segment(
                     Some(algorithm) => {
                         let huge = |index: &usize| files.is_huge(*index);
                         let (huge, others) = indices.into_iter().partition(huge);
-                        in_lanes(others, files, algorithm, setup, &board)?;
-                        in_lanes(huge, files, algorithm, setup, &board)?;
+                        in_lanes(others, files, algorithm, setup, &results)?;
+                        in_lanes(huge, files, algorithm, setup, &results)?;
                     }
-                    None => one_by_one(&indices, files, setup, &board)?,
+                    None => one_by_one(&indices, files, setup, &results)?,
                 }
             }
         }
         Ok(())
-    });
-    done?;
-    let to = board.into_taker()?;
-    to.pause()?;
-    Ok(())
+    })?;
+    match passing.lost {
+        true => Err(Stop::Lost),
+        false => Ok(()),
+    }
 }
 
 /// Hashes regular files by the engine of `bc hash`.
@@ -232,11 +404,11 @@ fn in_lanes(
     files: &JobFiles,
     algorithm: Algorithm,
     setup: &Setup,
-    board: &Board<'_>,
+    results: &ResultSlots<'_>,
 ) -> Result<(), Stop> {
     let entry_of = |index: usize| match files.of_jobs[index] {
-        Kind::Regular(entry) => Some(entry),
-        Kind::Failing | Kind::Special => None,
+        JobKind::Regular(entry) => Some(entry),
+        JobKind::Failing | JobKind::Special => None,
     };
     let order: Vec<EntryId> = indices.into_iter().filter_map(entry_of).collect();
     if order.is_empty() {
@@ -245,7 +417,7 @@ fn in_lanes(
     let state = bc_hash::hashing_memory(&files.listing, &[algorithm]);
     let options = setup.options(algorithm, state).map_err(Stop::Fatal)?;
     let plan = Plan::new(order, options.workers);
-    let sink = |_| BoardWriter { board, files };
+    let sink = |_| SlotWriter { results, files };
     let progress = HashProgress::default();
     bc_hash::hash_with(
         &files.listing,
@@ -259,13 +431,13 @@ fn in_lanes(
     Ok(())
 }
 
-/// A worker's way to the board.
-struct BoardWriter<'c, 'b> {
-    board: &'c Board<'b>,
-    files: &'c JobFiles,
+/// A worker's way to the slots.
+struct SlotWriter<'a> {
+    results: &'a ResultSlots<'a>,
+    files: &'a JobFiles,
 }
 
-impl DigestSink for BoardWriter<'_, '_> {
+impl DigestSink for SlotWriter<'_> {
     fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), Error>) {
         let hashed = match result {
             Ok((stat, digests)) => digests.first().map(|digest| FamilyResult {
@@ -274,8 +446,7 @@ impl DigestSink for BoardWriter<'_, '_> {
             }),
             Err(_) => None,
         };
-        self.board.put(self.files.job(entry), hashed);
-        self.board.advance();
+        self.results.put(self.files.job(entry), hashed);
     }
 }
 
@@ -284,11 +455,10 @@ fn one_by_one(
     indices: &[usize],
     files: &JobFiles,
     setup: &Setup,
-    board: &Board<'_>,
+    results: &ResultSlots<'_>,
 ) -> Result<(), Stop> {
-    let regular = |index: &&usize| matches!(files.of_jobs[**index], Kind::Regular(_));
+    let regular = |index: &&usize| matches!(files.of_jobs[**index], JobKind::Regular(_));
     let indices: Vec<usize> = indices.iter().filter(regular).copied().collect();
-    let jobs = board.jobs();
     let next = AtomicUsize::new(0);
     let workers = setup.workers(indices.len(), files.listing.named_bytes());
     bc_pool::run(workers, |_| {
@@ -296,13 +466,12 @@ fn one_by_one(
             if setup.cancel.is_cancelled() {
                 break;
             }
-            let job = &jobs[index];
+            let job = &results.jobs[index];
             let hashed = regular_file(&job.path).and_then(|file| {
                 let file = file.ok_or(io::ErrorKind::Unsupported)?;
-                turn::hash_file(file, job.sum, setup.cpu)
+                hash_file(file, job.sum, setup.cpu)
             });
-            board.put(index, hashed.ok());
-            board.advance();
+            results.put(index, hashed.ok());
         }
     })
     .map_err(|panic| Stop::Fatal(panic.to_string()))?;
@@ -315,4 +484,69 @@ fn regular_file(path: &[u8]) -> io::Result<Option<File>> {
     let file = rustix::fs::open(path, flags, Mode::empty())?;
     let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
     Ok(kind.is_file().then(|| File::from(file)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Receiver that can take so many results.
+    struct Taken {
+        indices: Vec<usize>,
+        most: usize,
+    }
+
+    impl InOrder for Taken {
+        fn result(&mut self, index: usize, result: io::Result<FamilyResult>) -> Result<(), Lost> {
+            if self.indices.len() == self.most {
+                return Err(Lost);
+            }
+            assert_eq!(result.is_err(), index == 3);
+            self.indices.push(index);
+            Ok(())
+        }
+
+        fn pause(&mut self) -> Result<(), Lost> {
+            Ok(())
+        }
+    }
+
+    fn passed(most: usize) -> (Vec<usize>, bool) {
+        let paths: Vec<OsString> = (0..8).map(|n| format!("/nowhere/{n}").into()).collect();
+        let jobs = FileJob::each(&paths, Sum::Of(Algorithm::Md5));
+        let results = ResultSlots::new(&jobs, 1, (1..8).map(|index| index == 3));
+        let cancel = Cancel::new();
+        let mut taken = Taken {
+            indices: Vec::new(),
+            most,
+        };
+        let mut passing = Passing {
+            results: &results,
+            cpu: CpuFeatures::portable(),
+            cancel: &cancel,
+            to: &mut taken,
+            next: 1,
+            lost: false,
+        };
+        passing.during(|| {
+            for index in [7, 5, 2, 1, 6, 4] {
+                let digest = bc_digest::hash(Algorithm::Md5, b"");
+                results.put(index, Some(FamilyResult { digest, bytes: 0 }));
+                std::thread::sleep(TOGETHER / 2);
+            }
+        });
+        assert_eq!(passing.lost, cancel.is_cancelled());
+        let lost = passing.lost;
+        (taken.indices, lost)
+    }
+
+    #[test]
+    fn results_are_passed_on_in_order() {
+        assert_eq!(passed(usize::MAX), ((1..8).collect(), false));
+    }
+
+    #[test]
+    fn a_failure_to_write_stops_the_run() {
+        assert_eq!(passed(3), (vec![1, 2, 3], true));
+    }
 }

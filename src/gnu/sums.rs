@@ -1,31 +1,24 @@
 //! Writes the digests of files, as `cksum` and the programs of one digest do.
 
-use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 
 use bc_digest::{CpuFeatures, Plain};
 use bc_manifest::{base64, gnu, sum};
 
 use super::args::{Args, Writing};
-use super::board::{FileJob, InOrder};
 use super::family::{Family, FamilyResult, Sum};
-use super::order::{self, Stop};
+use super::order::{self, FileJob, InOrder, Stop};
 use super::quote;
 use super::setup::Setup;
-use super::stdout::{Lost, Out};
+use super::stdio::{Lost, Out};
 
 /// Writes a line for each operand; whether all could be read.
 pub fn run(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
     let sum = Sum::new(args.family, args.bits);
-    let job = |path: &OsString| FileJob {
-        path: path.as_bytes().to_vec(),
-        sum,
+    let jobs = match args.operands.as_slice() {
+        [] => FileJob::each(&["-".into()], sum),
+        operands => FileJob::each(operands, sum),
     };
-    let mut jobs: Vec<FileJob> = args.operands.iter().map(job).collect();
-    if jobs.is_empty() {
-        jobs.push(job(&"-".into()));
-    }
     let mut printer = Printer {
         args,
         jobs: &jobs,

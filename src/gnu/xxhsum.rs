@@ -5,15 +5,14 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 
 use bc_digest::Algorithm;
-use bc_manifest::gnu;
+use bc_manifest::{End, bsd, gnu};
 
-use super::board::{FileJob, InOrder};
-use super::family::FamilyResult;
+use super::family::{FamilyResult, Sum};
 use super::listed::{self, Listed, Nul};
-use super::order::{self, Stop};
+use super::order::{self, FileJob, InOrder, Stop};
 use super::setup::Setup;
-use super::stdout::{Lost, Out, raw_message};
-use super::turn::reason;
+use super::stdio::reason;
+use super::stdio::{Lost, Out, raw_message};
 use crate::hash::warnings;
 
 pub use super::b3sum::Early;
@@ -154,7 +153,7 @@ pub fn run(usual: u8, argv: &[OsString], out: &mut Out) -> Result<Result<bool, S
 }
 
 fn sums(args: &XxhsumArgs, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
-    let jobs = FileJob::each(&args.files, args.algorithm);
+    let jobs = FileJob::each(&args.files, Sum::Of(args.algorithm));
     let mut printer = Printer {
         args,
         jobs: &jobs,
@@ -201,13 +200,12 @@ impl InOrder for Printer<'_> {
             (true, algorithm) => {
                 let order = if self.args.little_endian { "_LE" } else { "" };
                 let tag = format!("{}{order}", algorithm.tag());
-                let end = bc_manifest::End::Newline;
-                bc_manifest::bsd::write_line(&mut line, &tag, &bytes, path, end);
+                bsd::write_line(&mut line, &tag, &bytes, path, End::Newline);
             }
             (false, Algorithm::Xxh3) => {
-                gnu::write_xxh3_line(&mut line, &bytes, path, bc_manifest::End::Newline);
+                gnu::write_xxh3_line(&mut line, &bytes, path, End::Newline);
             }
-            (false, _) => gnu::write_line(&mut line, &bytes, path, bc_manifest::End::Newline),
+            (false, _) => gnu::write_line(&mut line, &bytes, path, End::Newline),
         }
         self.out.text(&line)
     }

@@ -1,4 +1,5 @@
-//! Results on standard output: whole lines, as they come, and messages between them.
+//! Standard input as a file, and results on standard output: whole lines, as they come, and
+//! messages between them.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -6,8 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bc_fs::safe::{SafeWriter, Style};
 use bc_fs::streams::{self, Stream};
-
-use super::turn::reason;
 
 /// Bytes that a pipe takes as a whole, so that the lines of several programs do not mix.
 const PIPE_BUF: usize = 4096;
@@ -153,6 +152,35 @@ fn whole_lines(text: &[u8], end: u8) -> usize {
     match text.iter().position(|byte| *byte == end) {
         Some(at) => at + 1,
         None => text.len(),
+    }
+}
+
+/// True if standard input was among the files.
+static READ_STDIN: AtomicBool = AtomicBool::new(false);
+
+/// Opens standard input, and notes that it was read.
+pub fn stdin() -> io::Result<File> {
+    READ_STDIN.store(true, Ordering::Relaxed);
+    streams::open(Stream::Input)
+}
+
+/// Fails as closing standard input at the end does, if it was read.
+pub fn closing_stdin() -> io::Result<()> {
+    match READ_STDIN.load(Ordering::Relaxed) && streams::was_closed(Stream::Input) {
+        true => Err(io::Error::from(rustix::io::Errno::BADF)),
+        false => Ok(()),
+    }
+}
+
+/// Returns the system's reason as GNU prints it, without the number.
+pub fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match error.raw_os_error() {
+        Some(number) => {
+            let number = format!(" (os error {number})");
+            text.strip_suffix(&number).unwrap_or(&text).to_owned()
+        }
+        None => text,
     }
 }
 
