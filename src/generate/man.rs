@@ -5,8 +5,6 @@ use std::fmt::Write;
 
 use clap_mangen::Man;
 
-use super::roff::text;
-use super::sections;
 use super::tree::Command;
 use crate::names::Names;
 
@@ -39,9 +37,9 @@ pub(super) fn page(command: &Command, all: &[Command], names: &Names) -> Result<
     man.render_options_section(&mut bytes)
         .map_err(|error| error.to_string())?;
     out.push_str(&clean(&bytes));
-    sections::exit_status(&mut out, &notes.exit);
-    sections::environment(&mut out, command);
-    sections::files(&mut out, command);
+    exit_status(&mut out, &notes.exit);
+    environment(&mut out, command);
+    files(&mut out, command);
     if !notes.examples.is_empty() {
         // Writing to a String cannot fail.
         let _ = writeln!(out, ".SH EXAMPLES\n.nf\n{}\n.fi", text(&notes.examples));
@@ -171,6 +169,125 @@ fn clean(bytes: &[u8]) -> String {
         out.push('\n');
     }
     out
+}
+
+// The sections that help has no place for.
+
+/// Exit codes of the program itself and of commands whose help has none.
+const EXIT: [(&str, &str); 2] = [
+    ("0", "all done"),
+    ("2", "wrong usage, or what was asked could not be done"),
+];
+
+/// Variables that every command looks at.
+const VARIABLES: &[(&str, &str)] = &[
+    (
+        "NO_COLOR",
+        "Set to anything, nothing is coloured unless --color=always says so.",
+    ),
+    (
+        "CLICOLOR_FORCE",
+        "Set to anything but 0, output is coloured in pipes and files too.",
+    ),
+    (
+        "XDG_CONFIG_HOME",
+        "Where the configuration is looked for, in place of ~/.config.",
+    ),
+    (
+        "TMPDIR",
+        "Where files without a name lie that comparisons, merges and inputs from pipes need.",
+    ),
+];
+
+const DUP_VARIABLES: &[(&str, &str)] = &[
+    (
+        "XDG_CACHE_HOME",
+        "Where --cache without FILE keeps digests, in place of ~/.cache.",
+    ),
+    (
+        "XDG_STATE_HOME",
+        "Where prune writes its journals, in place of ~/.local/state.",
+    ),
+];
+
+const CONFIG: (&str, &str) = (
+    "$XDG_CONFIG_HOME/bc/config.toml",
+    "Configuration; its keys are the names of options. --config names another.",
+);
+
+const DUP_FILES: &[(&str, &str)] = &[
+    (
+        "$XDG_CACHE_HOME/bc/dup.redb",
+        "The digests of --cache. It may be deleted at any time.",
+    ),
+    (
+        "$XDG_STATE_HOME/bc/",
+        "Journals of prune, one for each run; undo takes their steps back.",
+    ),
+];
+
+/// Writes the exit codes; `codes` are those in the help, or none.
+fn exit_status(out: &mut String, codes: &[(String, String)]) {
+    out.push_str(".SH EXIT STATUS\n");
+    let fallback = EXIT.map(|(code, meaning)| (code.to_owned(), meaning.to_owned()));
+    let codes = if codes.is_empty() {
+        &fallback[..]
+    } else {
+        codes
+    };
+    for (code, meaning) in codes {
+        entry(out, code, &format!("{meaning}."));
+    }
+}
+
+/// Writes the variables that this command reads.
+fn environment(out: &mut String, command: &Command) {
+    out.push_str(".SH ENVIRONMENT\n");
+    let mut set: Vec<String> = command
+        .clap
+        .get_arguments()
+        .filter(|arg| crate::args::is_configurable(arg))
+        .filter_map(|arg| Some(arg.get_long()?.to_uppercase().replace('-', "_")))
+        .map(|name| format!("BC_{name}"))
+        .collect();
+    set.sort_unstable();
+    if !set.is_empty() {
+        let meaning = "Set the options of these names, unless the command line does.";
+        entry(out, &set.join(", "), meaning);
+    }
+    let own = if is_dup(command) { DUP_VARIABLES } else { &[] };
+    for (name, meaning) in VARIABLES.iter().chain(own) {
+        entry(out, name, meaning);
+    }
+}
+
+/// Writes the files that this command reads or writes unasked.
+fn files(out: &mut String, command: &Command) {
+    out.push_str(".SH FILES\n");
+    let own = if is_dup(command) { DUP_FILES } else { &[] };
+    for (name, meaning) in std::iter::once(&CONFIG).chain(own) {
+        entry(out, name, meaning);
+    }
+}
+
+fn is_dup(command: &Command) -> bool {
+    command.words.first().is_none_or(|first| first == "dup")
+}
+
+fn entry(out: &mut String, name: &str, meaning: &str) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, ".TP\n\\fB{}\\fR\n{}", text(name), text(meaning));
+}
+
+/// Returns text with roff's own characters escaped, one line a line.
+fn text(plain: &str) -> String {
+    let escaped = plain.replace('\\', "\\e").replace('-', "\\-");
+    let lines = escaped.lines().map(|line| match line {
+        "" => ".sp".to_owned(),
+        line if line.starts_with(['.', '\'']) => format!("\\&{line}"),
+        line => line.to_owned(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

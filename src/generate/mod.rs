@@ -1,20 +1,15 @@
 //! `bc --generate=WHAT`: manual pages and completions, made of the same command tree as help and
 //! `--describe`. So they are there wherever the program is, however it was installed.
 
-pub mod args;
-mod bash;
-mod fish;
+mod completions;
 mod man;
-mod roff;
-mod sections;
 mod tree;
-mod zsh;
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
 use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
@@ -22,7 +17,63 @@ use crate::names::Names;
 use crate::output::Output;
 use crate::report;
 use crate::usage;
-use args::{GenerateArgs, What};
+
+/// Texts to generate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum GeneratedText {
+    /// Manual pages
+    Man,
+    /// Completions for bash
+    CompleteBash,
+    /// Completions for zsh
+    CompleteZsh,
+    /// Completions for fish
+    CompleteFish,
+}
+
+/// Manual pages and completions
+#[derive(Parser)]
+#[command(
+    max_term_width = 100,
+    override_usage = "bc --generate=WHAT [--output=PATH] [COMMAND...]",
+    after_help = "\
+Examples:
+  bc --generate=man hash check | man -l -
+  bc --generate=man --output=$HOME/.local/share/man/man1
+  bc --generate=complete-bash --output=$HOME/.local/share/bash-completion/completions/bc
+  bc --generate=complete-zsh --output=$HOME/.zfunc/_bc
+  bc --generate=complete-fish --output=$HOME/.config/fish/completions/bc.fish"
+)]
+struct GenerateArgs {
+    /// Write a manual page or completions: man, complete-bash, complete-zsh or complete-fish
+    #[arg(long, value_enum, value_name = "WHAT", hide_possible_values = true)]
+    generate: GeneratedText,
+    /// With --generate: the file to write, or for man the directory that gets all pages
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// The command whose page to print, e.g. hash check
+    #[arg(value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Returns the options of the program itself.
+pub fn program_options() -> Vec<clap::Arg> {
+    let flag = |name: &'static str, help: &'static str| {
+        clap::Arg::new(name)
+            .long(name)
+            .help(help)
+            .action(clap::ArgAction::SetTrue)
+    };
+    let command = <GenerateArgs as clap::CommandFactory>::command();
+    let own = command.get_arguments().filter(|arg| !arg.is_positional());
+    [
+        flag("list", "Print the names of the applets"),
+        flag("describe", "Print the whole command tree as JSON"),
+    ]
+    .into_iter()
+    .chain(own.cloned().map(|arg| arg.required(false)))
+    .collect()
+}
 
 /// Returns true if this argument is the option.
 pub fn is_asked(first: Option<&OsString>) -> bool {
@@ -49,14 +100,14 @@ pub fn run(names: &Names, args: &[OsString]) -> Exit {
         Err(error) => return usage::print(error),
     };
     let done = match args.generate {
-        What::Man => return pages(names, &args),
+        GeneratedText::Man => return pages(names, &args),
         _ if !args.command.is_empty() => {
             let named = args.command.join(" ");
             Err(format!("'{named}': completions are for all commands").into())
         }
-        What::CompleteBash => write(args.output.as_deref(), &bash::script(names)),
-        What::CompleteZsh => write(args.output.as_deref(), &zsh::script(names)),
-        What::CompleteFish => write(args.output.as_deref(), &fish::script(names)),
+        GeneratedText::CompleteBash => write(args.output.as_deref(), &completions::bash(names)),
+        GeneratedText::CompleteZsh => write(args.output.as_deref(), &completions::zsh(names)),
+        GeneratedText::CompleteFish => write(args.output.as_deref(), &completions::fish(names)),
     };
     ended(done)
 }

@@ -107,28 +107,3 @@ fn collect(
         }
     }
 }
-
-/// Returns the names that are completed, each with the key of the command that it calls.
-pub(super) fn called(names: &Names) -> Vec<(String, String)> {
-    let mut all = Vec::new();
-    for name in [names.program(), "bitcrafts"] {
-        if !all.iter().any(|(known, _)| known == name) {
-            all.push((name.to_owned(), "bc".to_owned()));
-        }
-    }
-    for applet in APPLETS {
-        let key = format!("bc_{}", applet.name);
-        all.extend(
-            applet
-                .called
-                .iter()
-                .map(|name| ((*name).to_owned(), key.clone())),
-        );
-    }
-    all
-}
-
-/// Returns a text escaped for single quotes of any of the shells.
-pub(super) fn quoted(text: &str) -> String {
-    text.replace('\'', "")
-}
