@@ -2,6 +2,7 @@
 //! `cargo run -p bc-testkit --example fuse_disk -- 2000 'cp -r tree $SHOWN && time bc hash $DISK'`.
 //! `$SHOWN` is the directory that `$DISK` shows, where nothing waits. As root.
 #![forbid(unsafe_code)]
+#![expect(clippy::print_stderr, reason = "a program of its own, which reports")]
 
 use std::process::{Command, ExitCode};
 use std::time::Duration;
