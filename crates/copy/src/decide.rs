@@ -12,11 +12,11 @@ use bc_fs::known::{Known, is_later};
 use bc_fs::mount::traits_or_unknown;
 use bc_fs::shortage::is_shortage;
 use bc_walk::{Error, ErrorKind, FileKind, FileStat, Identity};
-use rustix::fs::{AtFlags, Mode, OFlags, Stat};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::event::{Event, Why};
-use crate::meta;
+use crate::meta::{self, stat, stat_at};
 use crate::place::{DestDir, Existing, Over, Place, is_settled};
 use crate::plan::{
     Compared, EntryClass, EntryFacts, Fact, NameTaken, NextStep, Occupant, SkippedEntry, next,
@@ -382,9 +382,8 @@ impl Worker<'_> {
     }
 
     /// Returns the `stat` of the file with the name of a place; `None` if there is none.
-    pub(crate) fn there(&self, place: &Place) -> Result<Option<Stat>, Error> {
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
-        match retry_on_intr(|| rustix::fs::statat(&place.dir.fd, place.name(), flags)) {
+    pub(crate) fn there(&self, place: &Place) -> Result<Option<FileStat>, Error> {
+        match stat_at(&place.dir.fd, place.name()) {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(Error::new(self.job.shown(&place.target), "stat", errno)),
@@ -501,8 +500,7 @@ fn open_file(dir: &DestDir, name: &[u8]) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let open = || rustix::fs::openat(&dir.fd, name, flags, Mode::empty());
     let file = retry_on_intr(open)?;
-    let stat = FileStat::from(&rustix::fs::fstat(&file)?);
-    match stat.kind() {
+    match stat(&file)?.kind() {
         FileKind::File => Ok(file),
         _ => Err(Errno::INVAL),
     }

@@ -13,12 +13,12 @@ use bc_fs::Escaped;
 use bc_fs::dirfd::{self, PLACE};
 use bc_fs::volume::{uuid_at, volume_at};
 use bc_walk::{FileKind, FileStat, FileSystems, Identity};
-use rustix::fs::{AtFlags, CWD, Mode};
+use rustix::fs::{CWD, Mode};
 use rustix::io::Errno;
 
 use crate::error::Error;
 use crate::event::{Event, Observer};
-use crate::meta::fstat;
+use crate::meta::{stat, stat_at};
 use crate::options::{CopyOptions, ManifestPlace, Target};
 
 /// The directory that everything is put below, and the names in it.
@@ -45,11 +45,11 @@ pub(crate) struct Source {
 
 /// Looks at a source; a link is a link.
 pub(crate) fn look(number: usize, path: &OsStr) -> Result<Source, bc_walk::Error> {
-    match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
+    match stat_at(CWD, path) {
         Ok(stat) => Ok(Source {
             number,
             path: path.to_owned(),
-            stat: FileStat::from(&stat),
+            stat,
         }),
         Err(errno) => Err(bc_walk::Error::new(path.as_bytes(), "stat", errno)),
     }
@@ -200,10 +200,10 @@ pub(crate) fn find(
 }
 
 fn top(fd: OwnedFd, path: &[u8], into: bool, names: Vec<Vec<u8>>) -> Result<Top, Error> {
-    let stat = fstat(&fd).map_err(|errno| Error::system(path, "stat", errno))?;
+    let stat = stat(&fd).map_err(|errno| Error::system(path, "stat", errno))?;
     Ok(Top {
         fd,
-        id: FileStat::from(&stat).id,
+        id: stat.id,
         path: path.to_vec(),
         into,
         names,
@@ -267,8 +267,8 @@ pub(crate) fn refuse_itself(
         if name.is_empty() {
             continue;
         }
-        let there = rustix::fs::statat(&top.fd, &name[..], AtFlags::SYMLINK_NOFOLLOW);
-        if there.is_ok_and(|there| FileStat::from(&there).id == source.stat.id) {
+        let there = stat_at(&top.fd, &name[..]);
+        if there.is_ok_and(|there| there.id == source.stat.id) {
             return Err(Error::usage_at(path, "is what it would be copied to"));
         }
     }
@@ -277,7 +277,7 @@ pub(crate) fn refuse_itself(
 
 /// Returns a directory and all those above it.
 pub(crate) fn ancestors(dir: BorrowedFd<'_>) -> Result<Vec<Identity>, Errno> {
-    let mut all = vec![FileStat::from(&fstat(dir)?).id];
+    let mut all = vec![stat(dir)?.id];
     let mut at: Option<OwnedFd> = None;
     loop {
         let here = at.as_ref().map_or(dir, |fd| fd.as_fd());
@@ -286,7 +286,7 @@ pub(crate) fn ancestors(dir: BorrowedFd<'_>) -> Result<Vec<Identity>, Errno> {
             Err(Errno::ACCESS) => return Ok(all),
             above => above?,
         };
-        let id = FileStat::from(&fstat(&above)?).id;
+        let id = stat(&above)?.id;
         if all.last() == Some(&id) {
             return Ok(all);
         }
@@ -367,8 +367,7 @@ impl DestinationSite {
         let own = match name.is_empty() {
             true => Some(top.id),
             false => {
-                let there = rustix::fs::statat(&top.fd, &name[..], AtFlags::SYMLINK_NOFOLLOW);
-                let there = there.ok().map(|there| FileStat::from(&there));
+                let there = stat_at(&top.fd, &name[..]).ok();
                 let dir = there.filter(|there| there.kind() == FileKind::Dir);
                 dir.map(|dir| dir.id)
             }

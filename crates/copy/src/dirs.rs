@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::event::Event;
-use crate::meta::{self, Attributed};
+use crate::meta::{self, Attributed, stat_at};
 use crate::plan::makes_dir;
 use crate::results::{EntryOutcome, Proof, State, meta_of};
 use crate::resume::record::{self, RootRecord};
@@ -150,9 +150,8 @@ impl Worker<'_> {
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(job.not_made(target, errno)),
         }
-        let there = rustix::fs::statat(&dir.fd, name, AtFlags::SYMLINK_NOFOLLOW);
+        let there = stat_at(&dir.fd, name);
         let there = there.map_err(|errno| Error::new(job.shown(target), "stat", errno))?;
-        let there = FileStat::from(&there);
         let (root, _) = job.plan.tree.root(item);
         makes_dir(Some(there.kind()), job.site.new_roots[root].load(Relaxed))
             .map_err(|what| Error::with_message(job.shown(target), "mkdir", what))?;
@@ -175,7 +174,7 @@ impl Worker<'_> {
         if let Some(known) = job.known_root(root)
             && !target.is_empty()
         {
-            let there = rustix::fs::statat(&job.plan.top.fd, target, AtFlags::SYMLINK_NOFOLLOW);
+            let there = stat_at(&job.plan.top.fd, target);
             if there.is_err() {
                 let mut piece = Vec::new();
                 let id = Identity { ino: 0, ..known.id };
@@ -332,11 +331,11 @@ impl Worker<'_> {
         if lost && job.plan.options.strict {
             return Err(incomplete(job.shown(target)));
         }
-        let stat = meta::fstat(&dir).map_err(|errno| job.refused(target, "stat", errno))?;
+        let stat = meta::stat(&dir).map_err(|errno| job.refused(target, "stat", errno))?;
         Ok(EntryOutcome {
             item,
             state: State::Copied,
-            meta: job.has_manifest().then(|| meta_of(&FileStat::from(&stat))),
+            meta: job.has_manifest().then(|| meta_of(&stat)),
             digest: None,
             proof: Proof::None,
         })
@@ -352,7 +351,7 @@ impl Worker<'_> {
     ) -> Option<EntryOutcome> {
         let job = self.job;
         let recorded = job.recorded().of(item)?.0;
-        let now = FileStat::from(&meta::fstat(dir).ok()?);
+        let now = meta::stat(dir).ok()?;
         let is_same =
             recorded.fits_dir(&now) && wanted.has_owner_and_mode(&now) && wanted.has_mtime(&now);
         let mut found = || self.xattrs.of_file(dir);
@@ -402,14 +401,13 @@ impl Worker<'_> {
     /// The permission bits of a directory of the destination.
     fn bits_there(&mut self, target: &[u8]) -> Result<u32, Errno> {
         let stat = match target.is_empty() {
-            true => meta::fstat(&self.job.plan.top.fd)?,
+            true => meta::stat(&self.job.plan.top.fd)?,
             false => {
                 let (dir, name) = parts(target);
                 let dir = self.try_dir(dir)?;
-                let flags = AtFlags::SYMLINK_NOFOLLOW;
-                retry_on_intr(|| rustix::fs::statat(&dir.fd, name, flags))?
+                stat_at(&dir.fd, name)?
             }
         };
-        Ok(FileStat::from(&stat).mode)
+        Ok(stat.mode)
     }
 }

@@ -1,14 +1,14 @@
 //! A copy without copying: each entry is looked at as the run would look at it, and reported with
 //! the same words.
 
-use bc_walk::{Error, FileKind, FileStat};
-use rustix::fs::AtFlags;
+use bc_walk::{Error, FileKind};
 use rustix::io::Errno;
 
 use crate::decide::Decision;
 use crate::event::Event;
 use crate::job::Job;
 use crate::links::HardLinks;
+use crate::meta::stat_at;
 use crate::place::Over;
 use crate::plan::makes_dir;
 use crate::results::{EntryOutcome, Proof, State};
@@ -81,8 +81,8 @@ fn one(
             job.done(vec![done(item)]);
             return Ok(None);
         }
-        let there = rustix::fs::statat(&place.dir.fd, place.name(), AtFlags::SYMLINK_NOFOLLOW);
-        let there = there.map(|there| FileStat::from(&there).kind()).ok();
+        let there = stat_at(&place.dir.fd, place.name()).ok();
+        let there = there.map(|there| there.kind());
         let is_made = makes_dir(there, false)
             .map_err(|what| Error::with_message(job.shown(target), "mkdir", what))?;
         if !is_made {
@@ -101,7 +101,7 @@ fn one(
             // It would be another file.
             _ => None,
         };
-        let id = found.map(|found| FileStat::from(&found).id);
+        let id = found.map(|found| found.id);
         if let Some(decision) = worker.decide_link(place.clone(), first, id)? {
             return Ok(settled(job, decision));
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_edit::metadata::Subject;
 use bc_fs::Escaped;
-use bc_walk::{FileKind, FileStat};
+use bc_walk::FileKind;
 use rustix::fs::Mode;
 
 use crate::error::Error;
@@ -85,7 +85,7 @@ fn open_to_owner(job: &Job<'_>, plan: &ManifestPlan) -> Option<(DestDir, Mode)> 
         return None;
     }
     let dir = DestDir::open(job.plan.top.fd.as_fd(), &plan.below).ok()?;
-    let stat = FileStat::from(&meta::fstat(&dir.fd).ok()?);
+    let stat = meta::stat(&dir.fd).ok()?;
     let own = rustix::process::geteuid().as_raw();
     if stat.uid != own || stat.mode & OPEN == OPEN {
         return None;

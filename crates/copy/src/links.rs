@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::os::fd::AsFd;
 
 use bc_edit::entry;
-use bc_walk::{Error, FileKind, FileStat, Identity};
+use bc_walk::{Error, FileKind, Identity};
 use rustix::io::Errno;
 
 use crate::data::single::medium;
@@ -240,7 +240,7 @@ impl Worker<'_> {
         let Some(found) = self.there(&origin)? else {
             return Ok(false);
         };
-        let copy = Some(FileStat::from(&found).id);
+        let copy = Some(found.id);
         let place = match self.decide_link(place, first, copy)? {
             Some(Decision::Settled(outcome)) => {
                 job.done(vec![outcome]);

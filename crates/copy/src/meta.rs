@@ -10,8 +10,9 @@ use bc_edit::metadata::{
 pub(crate) use bc_fs::meta::{Attributed, Xattrs};
 use bc_fs::meta::{NoFile, XattrReader};
 use bc_walk::FileStat;
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
+use rustix::path::Arg;
 
 use crate::options::Preserve;
 
@@ -260,7 +261,19 @@ pub(crate) fn chmod_dir_at(dir: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Resu
     Subject::place(there.as_fd()).chmod(mode)
 }
 
-/// Returns the `stat` of an open file, for callers with `AsFd`.
+/// Returns the `stat` of what has a name in a directory; a link is a link.
+pub(crate) fn stat_at(dir: impl AsFd, name: impl Arg + Copy) -> Result<FileStat, Errno> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    let raw = retry_on_intr(|| rustix::fs::statat(dir.as_fd(), name, flags))?;
+    Ok(FileStat::from(&raw))
+}
+
+/// Returns the `stat` of an open file.
+pub(crate) fn stat(file: impl AsFd) -> Result<FileStat, Errno> {
+    Ok(FileStat::from(&fstat(file)?))
+}
+
+/// Returns the `stat` of an open file as the system gives it.
 pub(crate) fn fstat(file: impl AsFd) -> Result<Stat, Errno> {
     retry_on_intr(|| rustix::fs::fstat(file.as_fd()))
 }

@@ -12,6 +12,7 @@ use rustix::fs::{AtFlags, Stat, Statx, StatxFlags, statx};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::event::Event;
+use crate::meta::stat;
 use crate::sources::{RootItem, parts};
 
 /// An open source.
@@ -92,7 +93,7 @@ impl DestDir {
     }
 
     pub(crate) fn of(fd: OwnedFd) -> Result<DestDir, Errno> {
-        let id = FileStat::from(&retry_on_intr(|| rustix::fs::fstat(&fd))?).id;
+        let id = stat(&fd)?.id;
         let own = own_path(&fd);
         let mut list = [0; 4];
         // ERANGE, too, says that there is one; without /proc there may be.

@@ -11,14 +11,13 @@ use bc_fs::{Escaped, dirfd};
 use bc_integrity::Setting;
 use bc_pool::Cancel;
 use bc_walk::{
-    Entries, EntryId, FileKind, FileStat, FileStats, FileSystems, Identity, Listing, Metadata,
-    OwnFile,
+    Entries, EntryId, FileKind, FileStats, FileSystems, Identity, Listing, Metadata, OwnFile,
 };
-use rustix::fs::AtFlags;
 
 use crate::destination::{self, Source, Top, split};
 use crate::error::Error;
 use crate::event::{Event, Observer};
+use crate::meta::stat_at;
 use crate::options::CopyOptions;
 
 /// Bytes reserved for a path.
@@ -284,8 +283,8 @@ pub(crate) fn refuse_within(
 ) -> Result<(), Error> {
     let mut own = vec![top.id];
     for name in top.names.iter().filter(|name| !name.is_empty()) {
-        let there = rustix::fs::statat(&top.fd, &name[..], AtFlags::SYMLINK_NOFOLLOW);
-        own.extend(there.ok().map(|there| FileStat::from(&there).id));
+        let there = stat_at(&top.fd, &name[..]);
+        own.extend(there.ok().map(|there| there.id));
     }
     for one in walked {
         let SourceContent::Listing(listing) = &*one.content else {

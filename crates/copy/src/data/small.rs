@@ -205,8 +205,7 @@ impl Worker<'_> {
             let room = &mut self.buffer[from..=from + size];
             let count = read_full(&open.file, room, 0);
             let count = count.map_err(|errno| Error::new(path(), "read", errno))?;
-            let now = meta::fstat(&open.file).map_err(|errno| Error::new(path(), "stat", errno))?;
-            let now = FileStat::from(&now);
+            let now = meta::stat(&open.file).map_err(|errno| Error::new(path(), "stat", errno))?;
             if count == size && now.stamp == stat.stamp {
                 return Ok((stat, from..from + size));
             }

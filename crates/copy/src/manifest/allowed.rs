@@ -17,6 +17,7 @@ use super::plan::{ManifestPlan, early_plan, manifest_file};
 use crate::destination::{Source, Top};
 use crate::error::{Error, ErrorKind};
 use crate::job::Job;
+use crate::meta::stat;
 use crate::options::{CopyOptions, ManifestPlace};
 use crate::place::DestDir;
 use crate::results::Rows;
@@ -72,8 +73,7 @@ fn refuse_copied(
     if let Ok(place) = Place::find(&plan.file) {
         let existing = place.existing().ok().flatten();
         let file = existing.map(|stat| FileStat::from(&stat).id);
-        let directory = rustix::fs::fstat(place.directory());
-        let directory = directory.ok().map(|stat| FileStat::from(&stat).id);
+        let directory = stat(place.directory()).ok().map(|stat| stat.id);
         for one in walked {
             refuse_source(plan, one, file, directory)?;
         }
@@ -158,8 +158,7 @@ fn refuse_moved(job: &Job<'_>, plan: &ManifestPlan) -> Result<(), Error> {
     let copy = DestDir::open(job.plan.top.fd.as_fd(), &plan.below).map_err(failed)?;
     let place = Place::find(&plan.file);
     let place = place.map_err(|error| Error::system(shown, "open directory", error))?;
-    let there = rustix::fs::fstat(place.directory()).map_err(failed)?;
-    if FileStat::from(&there).id == copy.id {
+    if stat(place.directory()).map_err(failed)?.id == copy.id {
         return Ok(());
     }
     let text = "the destination was moved meanwhile, and another directory is there";

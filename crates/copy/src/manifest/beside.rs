@@ -12,7 +12,7 @@ use bc_walk::{FileKind, FileStat, Identity};
 
 use super::{ManifestPlan, below, kind};
 use crate::job::Job;
-use crate::meta::fstat;
+use crate::meta::stat;
 use crate::place::{DestDir, Existing};
 use crate::results::{Rows, meta_of};
 use crate::sources::{RootItem, parts};
@@ -139,7 +139,7 @@ impl Beside<'_> {
                 && let Ok(place) = self.worker.place(item)
                 && let Ok(Some(there)) = self.worker.there(&place)
             {
-                proven.insert(FileStat::from(&there).id, digest);
+                proven.insert(there.id, digest);
             }
         }
         for (target, now) in names {
@@ -151,9 +151,8 @@ impl Beside<'_> {
 
     fn end(mut self) -> Vec<Entry> {
         for target in self.dirs {
-            let there = self.worker.try_dir(&target).and_then(|dir| fstat(&dir.fd));
-            if let Ok(there) = there {
-                let now = FileStat::from(&there);
+            let there = self.worker.try_dir(&target).and_then(|dir| stat(&dir.fd));
+            if let Ok(now) = there {
                 self.found.push(entry(self.plan, &target, &now));
             }
         }

@@ -16,10 +16,11 @@ use bc_manifest::integrity::{
     Entry, Header, Kind, Meta, Policy, ROOT, Reader, Scope, check_seal, path_order,
 };
 use bc_walk::{FileKind, FileStat};
-use rustix::fs::{AtFlags, OFlags};
+use rustix::fs::{CWD, OFlags};
 
 use super::plan::{ManifestPlan, early_plan, heads, push};
 use crate::destination::Top;
+use crate::meta::stat_at;
 use crate::options::{CopyOptions, ManifestPlace};
 use crate::results::{Rows, State};
 use crate::resume::stamp::Stamp;
@@ -178,10 +179,7 @@ impl Earlier {
             true => shown_below(self.root.as_os_str().as_bytes(), b"."),
             false => shown_below(self.root.as_os_str().as_bytes(), &entry.path),
         };
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
-        let found = rustix::fs::statat(rustix::fs::CWD, &path[..], flags);
-        found.is_ok_and(|found| {
-            let now = FileStat::from(&found);
+        stat_at(CWD, &path[..]).is_ok_and(|now| {
             let same = now.id.ino == meta.ino && now.mode == meta.mode;
             same && (entry.kind == Kind::Dir
                 || (now.stamp.size, now.stamp.mtime_ns) == (meta.size, meta.mtime_ns))

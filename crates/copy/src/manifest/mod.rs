@@ -392,7 +392,7 @@ fn entry(
         Kind::Block | Kind::Char => {
             let place = worker.place(item).ok()?;
             let stat = worker.there(&place).ok()??;
-            entry.rdev = Some(FileStat::from(&stat).rdev);
+            entry.rdev = Some(stat.rdev);
         }
         _ => {}
     }

@@ -19,15 +19,16 @@ use bc_fs::dirfd::OpenDirs;
 use bc_fs::place::Place;
 use bc_manifest::integrity::{Meta, Policy, Reader, Scope, read_seal};
 use bc_pool::Cursor;
-use bc_walk::{DirId, FileKind, FileStat};
-use rustix::fs::{AtFlags, OFlags};
-use rustix::io::{Errno, retry_on_intr};
+use bc_walk::{DirId, FileKind};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde_json::{Map, Value};
 
 use super::About;
 use super::plan::{ManifestPlan, early_plan};
 use crate::event::{Event, Why};
 use crate::job::Job;
+use crate::meta::stat_at;
 use crate::options::OnConflict;
 use crate::results::{EntryOutcome, Proof, Rows, State, Unlisted, meta_of};
 use crate::resume::stamp::{Lasting, Stamp, of_text, push_state};
@@ -313,25 +314,23 @@ impl<'a, 'j> Look<'a, 'j> {
         let tree = &self.job.plan.tree;
         let (nth, root) = tree.root(item);
         let (listing, id) = tree.entry(item).ok_or(Errno::INVAL)?;
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
         let name = listing.name(id);
         let top = &self.job.plan.top.fd;
         let is_root = name.to_bytes() == b"." || root.source.stat.kind() != FileKind::Dir;
-        let stat = if is_root {
+        let now = if is_root {
             tree.write_target(item, &mut self.path);
             match parts(&self.path) {
-                (b"", b"") => retry_on_intr(|| rustix::fs::statat(top, c".", flags))?,
+                (b"", b"") => stat_at(top, c".")?,
                 (dir, name) => {
                     let dir = dirfd::open_below(top.as_fd(), dir).map_err(Errno::from)?;
-                    retry_on_intr(|| rustix::fs::statat(&dir, name, flags))?
+                    stat_at(&dir, name)?
                 }
             }
         } else {
             let (root, id) = (nth, listing.dir(id));
             let dir = self.dir(WalkedDir { root, id }, item)?;
-            retry_on_intr(|| rustix::fs::statat(&dir, name, flags))?
+            stat_at(&dir, name)?
         };
-        let now = FileStat::from(&stat);
         Ok((now.id.dev == self.job.plan.top.id.dev).then(|| meta_of(&now)))
     }
 

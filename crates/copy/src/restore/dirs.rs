@@ -19,9 +19,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::Restore;
 use super::needs::above;
-use super::put::look;
-use crate::meta;
-use crate::meta::{SourceXattrs, fstat};
+use crate::meta::{self, SourceXattrs, fstat, stat, stat_at};
 use crate::place::DestDir;
 use crate::sources::parts;
 
@@ -118,7 +116,7 @@ impl Dirs {
     fn make(&self, restore: &Restore<'_>, state: &mut State, path: &[u8]) -> Result<(), Errno> {
         let (parent, name) = parts(path);
         let parent_dir = DestDir::open(restore.plan.top.fd.as_fd(), parent)?;
-        match look(parent_dir.fd.as_fd(), name) {
+        match stat_at(&parent_dir.fd, name) {
             Err(Errno::NOENT) => {}
             found => return found.map(drop),
         }
@@ -131,8 +129,7 @@ impl Dirs {
             Ok(()) => {
                 // It is made whatever becomes of its name.
                 let held = hold_dir(&parent_dir.fd, name, since).ok().flatten();
-                let stat = held.and_then(|held| fstat(&held).ok());
-                let id = stat.map(|stat| FileStat::from(&stat).id);
+                let id = held.and_then(|held| stat(&held).ok()).map(|stat| stat.id);
                 state.made.push((path.to_vec(), id));
             }
             Err(Errno::EXIST) => {}
@@ -209,7 +206,7 @@ impl Dirs {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = || rustix::fs::openat(&parent.fd, name, flags, Mode::empty());
         let dir = retry_on_intr(open).map_err(failed)?;
-        let now = FileStat::from(&fstat(&dir).map_err(failed)?).id;
+        let now = stat(&dir).map_err(failed)?.id;
         if id != Some(now) {
             return Err(replaced(restore.shown(path)));
         }
@@ -218,7 +215,7 @@ impl Dirs {
         let mut list = None;
         if let Some(copy) = &copy {
             // As with a file: never more than the copy permits.
-            new_mode &= FileStat::from(&fstat(copy).map_err(failed)?).mode;
+            new_mode &= stat(copy).map_err(failed)?.mode;
             let found = SourceXattrs::new()
                 .list_of(Attributed::At(format!("{}/.", own_path(copy)).as_bytes()));
             list = found.map_err(failed)?;

@@ -7,16 +7,17 @@ use bc_fs::dirfd;
 use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::io::Errno;
 
+use super::Reach;
 use super::groups::NameGroup;
-use super::make::{Healer, LinkSource, NotLinked, NotStaged, SecondNames, UnrepairedName};
+use super::make::{Healer, LinkSource, NotLinked, NotStaged, Present, SecondNames, UnrepairedName};
 use super::needs::Need;
 use super::options::{Loss, Repaired};
-use super::put::Present;
 use super::sources::{Candidate, SourceIndex, open_regular};
-use super::{Reach, put};
 use crate::decide::digest_of;
+use crate::meta::stat_at;
 use crate::place::DestDir;
 use crate::sources::parts;
+use crate::stage::put::is_at;
 
 impl Healer<'_, '_> {
     /// Repairs names from files at their recorded paths, or, with an index, from any. Names without
@@ -60,7 +61,7 @@ impl Healer<'_, '_> {
         let said = |text: &'static str| Err(Error::with_message(shown(), "restore", text));
         let (dir, name) = parts(&need.path);
         let dir = dirfd::open_below(restore.plan.top.fd.as_fd(), dir).map_err(Errno::from);
-        match (dir.and_then(|dir| put::look(dir.as_fd(), name)), need.loss) {
+        match (dir.and_then(|dir| stat_at(dir, name)), need.loss) {
             (Err(Errno::NOENT), Loss::Removed) => Ok(None),
             (Ok(_), Loss::Removed) => said("is there again: left as it is"),
             (Err(errno), _) => Err(Error::new(shown(), "open", errno)),
@@ -205,7 +206,7 @@ impl Healer<'_, '_> {
             let (dir, name) = parts(path);
             dirfd::open_below(top, dir)
                 .map_err(Errno::from)
-                .is_ok_and(|dir| put::is_at(dir.as_fd(), name, now.id))
+                .is_ok_and(|dir| is_at(dir.as_fd(), name, now.id))
         };
         let names = || {
             self.restore

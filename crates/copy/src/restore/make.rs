@@ -13,15 +13,14 @@ use bc_walk::{Error, ErrorKind, FileStat, Identity};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::needs::Need;
-use super::put::{Keep, NotPut, Present};
 use super::sources::Candidate;
-use super::{PresentMeta, Restore, put};
+use super::{PresentMeta, Restore};
 use crate::data::{ByteSink, DataError, Digesting, HUGE, Layout, ReadProgress, read_hash_write};
-use crate::meta::{LostMeta, SourceXattrs};
-use crate::place::DestDir;
+use crate::meta::{self, LostMeta, SourceXattrs};
+use crate::place::{DestDir, Existing};
 use crate::sources::{parts, shown_below};
-use crate::stage::{NoStage, Stage, StageUse};
-use crate::{meta, stage};
+use crate::stage::put::{Keep, NotPut, Replacement, is_at, put_new};
+use crate::stage::{self, NoStage, Stage, StageUse};
 
 /// State of one worker.
 pub(super) struct Healer<'r, 'a> {
@@ -29,6 +28,24 @@ pub(super) struct Healer<'r, 'a> {
     pub(super) buffer: Vec<u8>,
     pub(super) xattrs: SourceXattrs,
     pub(super) lost: Vec<LostMeta>,
+}
+
+/// The existing file with a name.
+#[derive(Clone, Debug)]
+pub(super) struct Present {
+    pub(super) stat: FileStat,
+    /// Digest of its content, unless it cannot be read.
+    pub(super) digest: Option<Digest>,
+}
+
+impl Present {
+    fn is(&self, now: &FileStat) -> bool {
+        let (was, is) = (&self.stat, now);
+        // The ctime moves with each name that is given or taken.
+        was.id == is.id
+            && was.stamp.size == is.stamp.size
+            && was.stamp.mtime_ns == is.stamp.mtime_ns
+    }
 }
 
 /// A name that is still to be repaired.
@@ -115,7 +132,7 @@ impl<'r, 'a> Healer<'r, 'a> {
             ) => return Err(NotLinked::Impossible),
             Err(errno) => return Err(failed("link", errno)),
         }
-        if !put::is_at(dir.fd.as_fd(), stage.as_bytes(), source.id) {
+        if !is_at(dir.fd.as_fd(), stage.as_bytes(), source.id) {
             // Another program has taken the name that was linked.
             stage::remove(dir.fd.as_fd(), &stage);
             let (shown, kind) = (restore.shown(&need.path), ErrorKind::Changed);
@@ -135,22 +152,35 @@ impl<'r, 'a> Healer<'r, 'a> {
     ) -> Result<Option<Vec<u8>>, Error> {
         let need = self.need(name);
         let (above, last) = parts(&need.path);
-        let fd = dir.fd.as_fd();
+        let dir = dir.fd.as_fd();
         let put = match &name.present {
-            None => put::put_new(fd, stage, last).map(|()| None),
+            None => {
+                let put = put_new(dir, stage, last).map(|()| None);
+                put.inspect_err(|_| stage::remove(dir, stage))
+            }
             Some(present) => {
                 let id = present.stat.id;
                 self.restore.touched().insert(id);
                 let keep = match self.restore.plan.discards || kept.contains(&id) {
                     true => Keep::Nothing,
-                    false => Keep::Second,
+                    false => Keep::Second(present.digest),
                 };
                 if self.restore.plan.discards {
                     self.restore.means.stages.given_up(&need.path, present);
                 }
-                let put = put::put_over(fd, stage, last, present, keep);
-                if put.is_ok() {
-                    kept.push(id);
+                let is_chosen = |now: &Existing, _| present.is(&now.stat);
+                let replacement = Replacement {
+                    dir,
+                    stage,
+                    name: last,
+                    is_chosen: &is_chosen,
+                    keep,
+                };
+                let put = replacement.put();
+                match put {
+                    Ok(_) => kept.push(id),
+                    Err(NotPut::Gone) => stage::remove(dir, stage),
+                    Err(_) => {}
                 }
                 put
             }
@@ -158,7 +188,7 @@ impl<'r, 'a> Healer<'r, 'a> {
         let shown = || self.restore.shown(&need.path);
         match put {
             Ok(second) => Ok(second.map(|second| shown_below(above, &second))),
-            Err(NotPut::Changed) => {
+            Err(NotPut::Changed | NotPut::Gone) => {
                 let text = "changed since it was verified: left as it is";
                 Err(Error::with_message(shown(), "restore", text))
             }
@@ -210,8 +240,8 @@ impl<'r, 'a> Healer<'r, 'a> {
         })?;
         restore.means.stages.made(&need.path, &stage.file);
         let filled = self.fill(name, &dir, &stage, candidate).and_then(|()| {
-            let stat = meta::fstat(&stage.file).map_err(|errno| failed("stat", errno))?;
-            Ok(FileStat::from(&stat).id)
+            let stat = meta::stat(&stage.file).map_err(|errno| failed("stat", errno))?;
+            Ok(stat.id)
         });
         match filled {
             Ok(id) => {

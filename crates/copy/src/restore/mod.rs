@@ -20,11 +20,12 @@ mod make;
 mod needs;
 mod options;
 mod plain;
-mod put;
 mod reporting;
 mod sources;
 mod stages;
 mod start;
+
+use crate::meta::stat_at;
 
 #[cfg(test)]
 mod tests;
@@ -323,7 +324,7 @@ impl Restore<'_> {
         }
         let (dir, name) = parts(&need.path);
         let dir = dirfd::open_below(self.plan.top.fd.as_fd(), dir).ok()?;
-        Some(put::look(dir.as_fd(), name).ok()?.id)
+        Some(stat_at(dir, name).ok()?.id)
     }
 
     /// Returns paths that were recorded as names of the same file, and need no repair.

@@ -10,14 +10,14 @@ use bc_manifest::integrity::Kind;
 use bc_walk::Error;
 use rustix::io::Errno;
 
+use super::Restore;
 use super::dirs::NotOpened;
 use super::needs::Need;
 use super::options::Repaired;
-use super::put::NotPut;
-use super::{Restore, put};
-use crate::meta;
+use crate::meta::{self, stat_at};
 use crate::sources::parts;
-use crate::stage::{make, swapped};
+use crate::stage::put::{NotPut, put_new};
+use crate::stage::{make, remove, swapped};
 
 /// Restores everything but regular files. Entries that can be restored neither way are reported.
 pub(super) fn restore(restore: &Restore<'_>) {
@@ -95,7 +95,7 @@ fn make_link(restore: &Restore<'_>, need: &Need, target: &[u8]) -> Result<(), Er
     let (above, name) = parts(&need.path);
     let there = dirfd::open_below(restore.plan.top.fd.as_fd(), above)
         .map_err(Errno::from)
-        .and_then(|dir| put::look(dir.as_fd(), name));
+        .and_then(|dir| stat_at(dir, name));
     match there {
         Err(Errno::NOENT) => {}
         Ok(_) => return Err(again()),
@@ -119,8 +119,11 @@ fn make_link(restore: &Restore<'_>, need: &Need, target: &[u8]) -> Result<(), Er
     let subject = Subject::link(held.as_fd());
     meta::give(&subject, &wanted, &giving, dir.gives_acl, &mut lost);
     restore.lost(&need.path, &mut lost);
-    put::put_new(dir.fd.as_fd(), &stage, name).map_err(|why| match why {
-        NotPut::System(op, errno) => failed(op, errno),
-        NotPut::Changed | NotPut::CannotKeep | NotPut::Stuck(_) | NotPut::Displaced => again(),
+    put_new(dir.fd.as_fd(), &stage, name).map_err(|why| {
+        remove(dir.fd.as_fd(), &stage);
+        match why {
+            NotPut::System(op, errno) => failed(op, errno),
+            _ => again(),
+        }
     })
 }

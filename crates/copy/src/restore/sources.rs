@@ -19,7 +19,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::options::RestoreError;
 use crate::destination::split;
 use crate::error::Error;
-use crate::meta::fstat;
+use crate::meta::{stat, stat_at};
 use crate::sources::{parts, shown_below};
 
 /// A tree, or a single file, as it was named.
@@ -126,14 +126,13 @@ pub(super) fn open_regular(
     let try_open = || {
         let (dir, name) = parts(path);
         let dir = dirfd::open_below(top, dir).map_err(Errno::from)?;
-        let there = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        if FileStat::from(&there).kind() != FileKind::File {
+        if stat_at(&dir, name)?.kind() != FileKind::File {
             return Ok(None);
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let flags = flags | OFlags::NOCTTY;
         let file = retry_on_intr(|| rustix::fs::openat(&dir, name, flags, Mode::empty()))?;
-        let stat = FileStat::from(&fstat(&file)?);
+        let stat = stat(&file)?;
         Ok((stat.kind() == FileKind::File).then_some((file, stat)))
     };
     match try_open() {

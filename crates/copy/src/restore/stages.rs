@@ -14,18 +14,17 @@ use bc_edit::journal::{Claim, FoundJournal, Journal, Key, push};
 use bc_fs::Escaped;
 use bc_fs::known::file_clock;
 use bc_fs::place::Place;
-use bc_walk::{FileStat, OwnFile};
+use bc_walk::OwnFile;
 
+use super::make::Present;
 use super::options::{RestoreEvent, RestoreObserver, RestoreOptions};
-use super::put::Present;
 use super::start::Top;
 use crate::destination::file_system;
 use crate::error::{Error, ErrorKind};
-use crate::meta::fstat;
+use crate::meta;
 use crate::resume::journal::Log;
-use crate::resume::orphans::after_restore;
-use crate::resume::record::{JobRecord, LONGEST_PATH, Made};
-use crate::resume::{orphans, record};
+use crate::resume::orphans::{self, after_restore};
+use crate::resume::record::{self, JobRecord, LONGEST_PATH, Made};
 use crate::stage::JobId;
 
 /// Journal of the stages.
@@ -60,16 +59,16 @@ impl<'a> Stages<'a> {
     ) -> Result<Stages<'a>, Error> {
         let mut stages = Stages::none(observer);
         let state = options.state.as_ref().filter(|_| !options.dry_run);
-        let (Some(state), Ok(stat)) = (state, fstat(&top.fd)) else {
+        let (Some(state), Ok(stat)) = (state, meta::stat(&top.fd)) else {
             return Ok(stages);
         };
         let job = JobRecord {
             id: id.0,
             began_ns: file_clock(),
             into: false,
-            top: FileStat::from(&stat).id,
+            top: stat.id,
             algorithm: String::new(),
-            file_system: file_system(&top.path, FileStat::from(&stat).id.dev),
+            file_system: file_system(&top.path, stat.id.dev),
         };
         let file = state.join("copy").join(name(options.root, &job));
         let site = StageSite {
@@ -111,9 +110,9 @@ impl<'a> Stages<'a> {
 
     /// Records the inode of the stage.
     pub(super) fn made(&self, path: &[u8], stage: impl AsFd) {
-        if let Ok(stat) = fstat(stage) {
+        if let Ok(stat) = meta::stat(stage) {
             let made = Made {
-                ino: FileStat::from(&stat).id.ino,
+                ino: stat.id.ino,
                 stamp: None,
             };
             self.append(path, |piece| record::push_made(piece, path, made));

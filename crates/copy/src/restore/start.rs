@@ -26,7 +26,7 @@ use super::needs::Collector;
 use super::options::{RestoreError, RestoreOptions};
 use crate::destination::split;
 use crate::error::{Error, ErrorKind};
-use crate::meta::fstat;
+use crate::meta::stat;
 
 /// The tree, or the directory of the file that is all of it.
 pub(super) struct Top {
@@ -125,7 +125,7 @@ impl Top {
         let again = dirfd::open_root(&self.path)
             .map_err(Errno::from)
             .map_err(failed("open"))?;
-        let id = |fd: &OwnedFd| fstat(fd).map(|stat| FileStat::from(&stat).id);
+        let id = |fd: &OwnedFd| stat(fd).map(|stat| stat.id);
         match id(&again).map_err(failed("stat"))? == id(&self.fd).map_err(failed("stat"))? {
             true if self.is_mounted_otherwise() => Err(Error::usage_at(
                 &self.path,

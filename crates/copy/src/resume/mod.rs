@@ -14,13 +14,12 @@ use std::path::Path;
 use bc_fs::Escaped;
 use bc_fs::known::{boot_id, file_clock};
 use bc_fs::mount::mount_number;
-use bc_walk::FileStat;
-use rustix::fs::AtFlags;
 
 use crate::destination::{self, Source, Top};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Observer};
 use crate::job::Begun;
+use crate::meta::stat_at;
 use crate::options::CopyOptions;
 use crate::resume::journal::{EarlierRuns, Free, Log, Site};
 use crate::resume::known::KnownWork;
@@ -212,9 +211,8 @@ fn still_fits(
         let Some(name) = name.filter(|name| !name.is_empty()) else {
             return true;
         };
-        let there = rustix::fs::statat(&top.fd, &name[..], AtFlags::SYMLINK_NOFOLLOW);
-        record.id.ino == 0
-            || there.map_or(true, |there| FileStat::from(&there).id.ino == record.id.ino)
+        let there = stat_at(&top.fd, &name[..]);
+        record.id.ino == 0 || there.map_or(true, |there| there.id.ino == record.id.ino)
     });
     fits.then_some(top)
 }

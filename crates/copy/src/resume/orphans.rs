@@ -24,13 +24,13 @@ use bc_edit::{Sweep, remove_unheld};
 use bc_fs::place::Place;
 use bc_fs::{Escaped, dirfd};
 use bc_manifest::time::format_rfc3339;
-use bc_walk::{FileKind, FileStat};
-use rustix::fs::{AtFlags, Mode, OFlags};
-use rustix::io::{Errno, retry_on_intr};
+use bc_walk::FileKind;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::destination::file_system;
 use crate::event::{Event, Observer};
-use crate::meta::fstat;
+use crate::meta::{stat, stat_at};
 use crate::place::DestDir;
 use crate::resume::journal::{JournalContent, load};
 use crate::resume::known::KnownWork;
@@ -175,7 +175,7 @@ fn about(journal: &Journal) -> Option<(JobRecord, Vec<u8>)> {
 /// Opens the directory that the job wrote below, if it is still there.
 fn top(job: &JobRecord, at: &[u8]) -> Option<DestDir> {
     let fd = dirfd::open_root(at).ok()?;
-    let id = FileStat::from(&fstat(&fd).ok()?).id;
+    let id = stat(&fd).ok()?.id;
     let now = file_system(at, id.dev);
     let same = match (&job.file_system[..], &now[..]) {
         ("", _) | (_, "") => id.dev == job.top.dev,
@@ -279,9 +279,8 @@ pub(crate) fn remove_left(
 }
 
 fn remove_unless_original(dir: &DestDir, stage: &str, made: &[Made]) -> Orphan {
-    let flags = AtFlags::SYMLINK_NOFOLLOW;
-    let stat = match retry_on_intr(|| rustix::fs::statat(&dir.fd, stage, flags)) {
-        Ok(stat) => FileStat::from(&stat),
+    let stat = match stat_at(&dir.fd, stage) {
+        Ok(stat) => stat,
         Err(Errno::NOENT) => return Orphan::None,
         Err(errno) => return Orphan::Left(errno.to_string()),
     };

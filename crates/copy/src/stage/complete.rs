@@ -192,9 +192,8 @@ impl Worker<'_> {
     }
 
     fn staged(&self, place: &Place, stage: &Stage) -> Result<FileStat, Error> {
-        let stat = meta::fstat(&stage.file);
-        let stat = stat.map_err(|errno| self.job.refused(&place.target, "stat", errno))?;
-        Ok(FileStat::from(&stat))
+        let stat = meta::stat(&stage.file);
+        stat.map_err(|errno| self.job.refused(&place.target, "stat", errno))
     }
 
     /// Records a failure, unless the run is cancelled: then the file stays open for the next run.

@@ -7,6 +7,7 @@
 pub(crate) mod complete;
 pub(crate) mod named;
 pub(crate) mod publish;
+pub(crate) mod put;
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,14 +18,14 @@ use bc_edit::journal::{FLAGS, check};
 use bc_edit::made::{self, Thing};
 use bc_edit::metadata::Subject;
 use bc_edit::names::{self, Temporary};
-use bc_edit::swap::{self, NotDone, Swap};
 use bc_edit::{content, entry};
 use bc_fs::known::file_clock;
 use bc_walk::{Error, FileKind, FileStat, Stamp};
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::place::{DestDir, Existing};
+use crate::meta::stat_at;
+use crate::place::DestDir;
 
 /// True if that is the name of a stage: a name in a journal is checked before it is used as one.
 pub(crate) fn is_stage(name: &[u8]) -> bool {
@@ -160,8 +161,7 @@ fn create(dir: &DestDir, name: &str, mode: Option<u32>) -> Result<File, Errno> {
 
 /// Refuses a file with the name of a stage unless it can be a stage that this user made.
 pub(crate) fn refuse_foreign(dir: BorrowedFd<'_>, name: &str) -> Result<(), NoStage> {
-    let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    let stat = FileStat::from(&stat);
+    let stat = stat_at(dir, name)?;
     let foreign = |why: &str| Err(NoStage::Foreign(why.to_owned()));
     let own = rustix::process::geteuid();
     match stat.kind() {
@@ -235,70 +235,6 @@ impl Stage {
 /// Removes a stage by its name.
 pub(crate) fn remove(dir: BorrowedFd<'_>, name: &str) {
     let _ = entry::unlink(dir, name);
-}
-
-/// When a file is looked at that is to lose its name.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Look {
-    Before,
-    /// It has another name by then, which has changed the time of its last change.
-    After,
-}
-
-/// Result of putting a stage in the place of another file.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Replaced {
-    Done,
-    /// The name leads to another file than the chosen one, or to none, as before.
-    Changed,
-    /// The name was given to another file twice in that moment: the second one has it, and the first
-    /// one this name, beside it. `None`: it has the name of the stage.
-    Displaced(Option<Vec<u8>>),
-}
-
-/// Gives what is staged the name of a file that `is_chosen` to lose it. That is asked once more of
-/// what has lost it, so that no change in between is lost. Where names cannot be exchanged, as on FAT
-/// and NFS, it is asked just before.
-pub(crate) fn replace(
-    dir: BorrowedFd<'_>,
-    stage: &str,
-    name: &[u8],
-    is_chosen: impl Fn(&Existing, Look) -> bool,
-) -> Result<Replaced, Errno> {
-    let replaced = match Existing::at(dir, name) {
-        Ok(now) if is_chosen(&now, Look::Before) => now.stat.id,
-        Ok(_) => return Ok(Replaced::Changed),
-        // It is gone, so nothing is replaced, unless another one comes.
-        Err(Errno::NOENT) => {
-            entry::rename_new(dir, stage, dir, name)?;
-            return Ok(Replaced::Done);
-        }
-        Err(errno) => return Err(errno),
-    };
-    let staged = stage.as_bytes();
-    let swap = Swap {
-        dir,
-        staged,
-        ours: swap::identity(dir, staged)?.ok_or(Errno::NOENT)?,
-        name,
-        replaced,
-    };
-    let settle = || match Existing::at(dir, staged) {
-        Ok(lost) if is_chosen(&lost, Look::After) => {
-            remove(dir, stage);
-            Ok(())
-        }
-        _ => Err(()),
-    };
-    match swap.put_over(settle, || Ok(())) {
-        Ok(()) => Ok(Replaced::Done),
-        Err(NotDone::Refused(())) => Ok(Replaced::Changed),
-        Err(NotDone::Failed(failed)) if failed.errno == Errno::NOENT => Ok(Replaced::Changed),
-        Err(NotDone::Failed(failed)) => Err(failed.errno),
-        Err(NotDone::Displaced { .. }) => {
-            Ok(Replaced::Displaced(swap::keep_beside(dir, staged, name)))
-        }
-    }
 }
 
 /// Makes a link or node under the name of a stage, and holds it. An error without a reason: the
@@ -433,53 +369,5 @@ mod tests {
             StageContent::Something
         );
         assert_eq!(open(StageUse::Fresh).unwrap().before, StageContent::New);
-    }
-
-    /// A file that is changed after it was looked at, be it in place or by another one of its name.
-    #[test]
-    fn what_is_changed_just_before_it_loses_its_name_has_it_again() {
-        use std::cell::Cell;
-        let (dir, dest) = ground();
-        let at = |name: &str| dir.path().join(name);
-        let edits: [&dyn Fn(); 2] = [&|| std::fs::write(at("name"), "edited").unwrap(), &|| {
-            std::fs::write(at("other"), "edited").unwrap();
-            std::fs::rename(at("other"), at("name")).unwrap();
-        }];
-        for edit in edits {
-            std::fs::write(at("name"), "old").unwrap();
-            std::fs::write(at("stage"), "new").unwrap();
-            let chosen = Existing::at(&dest.fd, b"name").unwrap().stat;
-            let looks = Cell::new(0);
-            let is_chosen = |now: &Existing, look: Look| {
-                let is_it = (now.stat.id, now.stat.stamp.size) == (chosen.id, chosen.stamp.size);
-                looks.set(looks.get() + 1);
-                if look == Look::Before {
-                    edit();
-                }
-                is_it
-            };
-            let replaced = replace(dest.fd.as_fd(), "stage", b"name", is_chosen);
-            assert_eq!((replaced, looks.get()), (Ok(Replaced::Changed), 2));
-            assert_eq!(std::fs::read(at("name")).unwrap(), b"edited");
-            assert_eq!(std::fs::read(at("stage")).unwrap(), b"new");
-        }
-        // The program that has changed it changes it again between the exchange and the look.
-        std::fs::write(at("name"), "old").unwrap();
-        let is_chosen = |_: &Existing, look: Look| {
-            if look == Look::After {
-                std::fs::write(at("other"), "saved").unwrap();
-                std::fs::rename(at("other"), at("name")).unwrap();
-            }
-            look == Look::Before
-        };
-        let replaced = replace(dest.fd.as_fd(), "stage", b"name", is_chosen);
-        assert_eq!(replaced, Ok(Replaced::Displaced(Some(b"name-1".into()))));
-        assert_eq!(std::fs::read(at("name")).unwrap(), b"saved");
-        assert_eq!(std::fs::read(at("name-1")).unwrap(), b"old");
-        std::fs::write(at("stage"), "new").unwrap();
-        let replaced = replace(dest.fd.as_fd(), "stage", b"name", |_, _| true);
-        assert_eq!(replaced, Ok(Replaced::Done));
-        assert_eq!(std::fs::read(at("name")).unwrap(), b"new");
-        assert!(!at("stage").exists());
     }
 }

@@ -32,7 +32,8 @@ use crate::results::{EntryOutcome, Proof, State, meta_of};
 use crate::resume::record::{self, Placed};
 use crate::sources::RootItem;
 use crate::stage::named::Maps;
-use crate::stage::{self, Look, NoStage, Replaced, Stage, StageUse};
+use crate::stage::put::{Keep, Look, NotPut, Replacement};
+use crate::stage::{self, NoStage, Stage, StageUse};
 
 /// Files that wait for their names with [`Durability::Batch`], and bytes of them: a killed run's
 /// waiting files are written again.
@@ -296,17 +297,18 @@ impl Job<'_> {
         })
     }
 
-    /// Gives a stage its name. `is_stage` becomes false where another program's file has the name of
-    /// the stage instead.
+    /// Gives a stage its name. `is_stage` becomes false where the stage is gone, or the name of the
+    /// stage may lead to another file.
     fn give_name(&self, place: &Place, stage: &str, is_stage: &Cell<bool>) -> Result<(), Error> {
         let (dir, name) = (place.dir.fd.as_fd(), place.name());
         let refused = |op, errno| self.refused(&place.target, op, errno);
+        let give_new = || {
+            let given = entry::rename_new(dir, stage, dir, name);
+            given.map_err(|failed| refused("rename", failed.errno))
+        };
         let give = || {
             let chosen = match &place.over {
-                Over::Nothing => {
-                    let given = entry::rename_new(dir, stage, dir, name);
-                    return given.map_err(|failed| refused("rename", failed.errno));
-                }
+                Over::Nothing => return give_new(),
                 Over::Anything => {
                     let given = entry::rename(dir, stage, name);
                     return given.map_err(|failed| refused("rename", failed.errno));
@@ -314,15 +316,26 @@ impl Job<'_> {
                 Over::This(chosen) => chosen,
             };
             let is_known = self.states_prove(&place.dir, chosen);
-            let is_chosen = |now: &Existing, look| is_same(chosen, now, look, is_known);
-            match stage::replace(dir, stage, name, is_chosen) {
-                Ok(Replaced::Done) => Ok(()),
-                Ok(Replaced::Changed) => Err(self.changed(place)),
-                Ok(Replaced::Displaced(kept)) => {
-                    is_stage.set(kept.is_some());
+            let replacement = Replacement {
+                dir,
+                stage,
+                name,
+                is_chosen: &|now, look| is_same(chosen, now, look, is_known),
+                keep: Keep::Nothing,
+            };
+            let put = replacement.put();
+            is_stage.set(put == Err(NotPut::Gone));
+            match put {
+                Ok(_) => Ok(()),
+                // Nothing is replaced, unless another one comes.
+                Err(NotPut::Gone) => give_new(),
+                Err(NotPut::Changed | NotPut::System(_, Errno::NOENT)) => Err(self.changed(place)),
+                Err(NotPut::Displaced | NotPut::Stuck(_)) => {
+                    let kept = swap::keep_beside(dir, stage.as_bytes(), name);
                     Err(self.displaced(place, kept.as_deref().unwrap_or(stage.as_bytes())))
                 }
-                Err(errno) => Err(refused("rename", errno)),
+                Err(NotPut::System(_, errno)) => Err(refused("rename", errno)),
+                Err(NotPut::CannotKeep) => Err(refused("link", Errno::NOTSUP)),
             }
         };
         if !self.outcomes.named.is_kept {

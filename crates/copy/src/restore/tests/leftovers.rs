@@ -9,11 +9,12 @@ use std::path::PathBuf;
 use bc_fs::dirfd;
 use bc_integrity::ManifestFile;
 
+use super::super::make::Present;
 use super::super::options::{RestoreError, RestoreEvent, RestoreOptions};
-use super::super::put::{Present, look};
 use super::super::stages::Stages;
 use super::super::start::Top;
 use super::{Ground, Told};
+use crate::meta::stat_at;
 use crate::place::DestDir;
 use crate::stage::{JobId, StageUse};
 use crate::{CopyOptions, CopyProgress, stage};
@@ -84,7 +85,7 @@ fn the_next_run_removes_it() {
         ("what was given up", |stages, path| {
             let one = path.with_file_name("one");
             let dir = dirfd::open_root(one.parent().unwrap().as_os_str().as_encoded_bytes());
-            let stat = look(dir.unwrap().as_fd(), b"one").unwrap();
+            let stat = stat_at(dir.unwrap(), "one").unwrap();
             let digest = None;
             stages.given_up(b"a/one", &Present { stat, digest });
             // As an exchange does.
@@ -114,7 +115,7 @@ fn what_may_have_been_there_before_stays() {
             let one = path.with_file_name("one");
             if edits {
                 let dir = dirfd::open_root(path.parent().unwrap().as_os_str().as_encoded_bytes());
-                let stat = look(dir.unwrap().as_fd(), b"one").unwrap();
+                let stat = stat_at(dir.unwrap(), "one").unwrap();
                 stages.given_up(b"a/one", &Present { stat, digest: None });
                 fs::write(&one, "an edit").unwrap();
             }
