@@ -7,8 +7,8 @@ use bc_fs::PathError;
 use bc_manifest::Failure;
 use bc_manifest::integrity::Kind;
 
-use crate::field::Field;
-pub use crate::value::Value;
+use crate::fields::Field;
+pub use crate::fields::Value;
 
 /// The one class that each path of either side belongs to.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]

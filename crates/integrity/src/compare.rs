@@ -2,35 +2,35 @@
 //! grows with the files that only one side has, by 36 bytes each and 16 more where they are moves,
 //! never with unchanged files.
 
-mod joined;
-mod noted;
-mod suspects;
+pub(crate) mod known_damage;
+pub(crate) mod moves;
+pub(crate) mod pending;
+pub(crate) mod soundness;
+mod spill_buffer;
+pub(crate) mod summary;
 
 use std::collections::HashSet;
 use std::io;
+use std::ops::ControlFlow;
 
 use bc_digest::Digest;
 use bc_fs::known::{Doubt, Judgement};
-use bc_manifest::integrity::Kind;
+use bc_manifest::integrity::{Entry, Found, Kind};
+use bc_manifest::time::format_rfc3339;
+use pending::{ALL_RECORDED, KNOWN, Settled, with, without_identity};
 
+use crate::absence::why_lost;
+use crate::absence::{Absence, Here};
 use crate::change::{Change, Class, Ctime, Difference, Value};
+use crate::compare::known_damage::{KnownDamage, is_second};
+use crate::compare::moves::{Candidate, Numbers, Renamed, Side};
+use crate::compare::spill_buffer::SpillBuffer;
+use crate::compare::summary::ComparisonSummary;
 use crate::entry_ref::EntryRef;
-use crate::evidence::{Evidence, Weight};
 use crate::fields::{CompareRules, Field};
-use crate::flow::Flow;
 use crate::judge;
-use crate::known_damage::KnownDamage;
-use crate::moves::{Candidate, Numbers, Pair, Side, any_pair, pair};
-use crate::second::is_second;
-use crate::spill_buffer::SpillBuffer;
-use crate::summary::ComparisonSummary;
-use crate::swaps::{Renamed, rings};
-use crate::unread::UnreadDir;
-use joined::{
-    ALL_RECORDED, class_of, content_of, moved_change, proof_of, renamed_change, with,
-    without_identity,
-};
-use suspects::KNOWN;
+use crate::place::{Evidence, Weight};
+use crate::tree::unread::UnreadDir;
 
 /// Changes that are reported, and the end of the comparison.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -118,17 +118,6 @@ pub(crate) struct Comparison<'a> {
     summary: ComparisonSummary,
 }
 
-/// Pairs and rings among the waiting changes.
-struct Settled {
-    /// Names that are part of a ring, and the names that have their old keys now.
-    swapped: Vec<(u64, u64)>,
-    /// Names that have another undamaged file now.
-    taken_over: HashSet<u64>,
-    /// Pairs of which either side has a name that was kept, in order of the added side.
-    renamed: Vec<Pair>,
-    pairs: Vec<Pair>,
-}
-
 /// Judgement of a path of both sides by the content found there.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Verdict {
@@ -143,34 +132,6 @@ impl Verdict {
             class,
             undecided: false,
         }
-    }
-}
-
-/// Verdicts that depend on all paths.
-#[derive(Default)]
-pub(crate) struct Verdicts {
-    /// Paths that looked damaged and have another undamaged file.
-    pub(crate) sound: HashSet<Vec<u8>>,
-    /// Damaged files under other names than the recorded ones, where a record is made.
-    pub(crate) elsewhere: Vec<Elsewhere>,
-}
-
-/// A file that is damaged under another name than the recorded one.
-pub(crate) struct Elsewhere {
-    /// Path that it was recorded under.
-    pub(crate) was: Vec<u8>,
-    /// Path that it has now.
-    pub(crate) is: Vec<u8>,
-    /// Its content now.
-    pub(crate) content: Option<Digest>,
-    /// True if nothing proves that it is the recorded file.
-    pub(crate) unproven: bool,
-}
-
-impl Settled {
-    fn renamed(&self, record: u64) -> Option<&Pair> {
-        let found = self.renamed.binary_search_by_key(&record, Pair::added);
-        found.ok().map(|at| &self.renamed[at])
     }
 }
 
@@ -435,23 +396,18 @@ impl<'a> Comparison<'a> {
     }
 
     /// Returns whether the comparison may stop.
-    pub(crate) fn flow(&self) -> Flow {
+    pub(crate) fn flow(&self) -> ControlFlow<()> {
         let first = self.detail == Detail::First && self.summary.any();
         if first && (!self.hold || self.evidence.is_conclusive()) {
-            Flow::Stop
+            ControlFlow::Break(())
         } else {
-            Flow::Continue
+            ControlFlow::Continue(())
         }
     }
 
     /// Returns true if nothing at all matches.
     pub(crate) fn nothing_matches(&mut self) -> bool {
         !self.evidence.matches() && !self.moves_possible()
-    }
-
-    /// Returns true if both sides have a content under different names.
-    fn moves_possible(&mut self) -> bool {
-        any_pair(&mut self.candidates) || !rings(&self.swaps).is_empty()
     }
 
     /// Pairs moves, reports the waiting changes, and sums up.
@@ -465,128 +421,133 @@ impl<'a> Comparison<'a> {
         mut self,
         later: impl Later,
     ) -> io::Result<(ComparisonSummary, HashSet<Vec<u8>>)> {
-        self.summary.complete = self.flow() == Flow::Continue;
+        self.summary.complete = self.flow().is_continue();
         self.flush(later)?;
         Ok((self.summary, self.copies))
     }
 
-    /// Finds pairs and rings among the waiting changes, when all paths have come.
-    pub(crate) fn settle(&mut self, later: &mut impl Later) -> io::Result<Verdicts> {
-        let swapped = rings(&std::mem::take(&mut self.swaps));
-        let taken_over = self.taken_over();
-        let buffer = &self.buffer;
-        let mut confirmed = Ok(());
-        let pairs = pair(std::mem::take(&mut self.candidates), |pair| {
-            proof_of(buffer, pair, later).unwrap_or_else(|error| {
-                confirmed = Err(error);
-                Judgement::Other
-            })
-        });
-        confirmed?;
-        let (mut renamed, pairs): (Vec<Pair>, Vec<Pair>) =
-            pairs.into_iter().partition(Pair::has_a_kept_name);
-        renamed.sort_unstable_by_key(Pair::added);
-        let settled = Settled {
-            swapped,
-            taken_over,
-            renamed,
-            pairs,
+    /// A path of both sides that is unchanged but was found wrong when its content was last tried.
+    /// Nothing is said of its ctime, which may have been recorded before or after that.
+    pub(crate) fn known(
+        &mut self,
+        path: &[u8],
+        old: &EntryRef<'_>,
+        new: &EntryRef<'_>,
+        found: Found,
+        tried_at: Option<i64>,
+    ) -> io::Result<()> {
+        self.summary.old += 1;
+        self.summary.new += 1;
+        // Either side may be the one that notes it.
+        let unproven = old.unproven || new.unproven;
+        let class = match found {
+            Found::Damaged if unproven => Class::Modified,
+            Found::Damaged => Class::Damaged,
+            Found::Unreadable => Class::Unreadable,
         };
-        let swapped = settled.swapped.iter().map(|pair| pair.0);
-        let mut verdicts = Verdicts::default();
-        for record in swapped.chain(settled.taken_over.iter().copied()) {
-            if settled.renamed(record).is_none() {
-                verdicts.sound.insert(buffer.get(record)?.path);
-            }
-        }
-        let pairs = settled.renamed.iter().chain(&settled.pairs);
-        for pair in pairs.filter(|pair| self.records && pair.is_damaged()) {
-            let is = buffer.get(pair.added())?;
-            verdicts.elsewhere.push(Elsewhere {
-                was: buffer.get(pair.removed())?.path,
-                content: content_of(&is).and_then(Digest::from_slice),
-                is: is.path,
-                unproven: pair.is_unproven(),
-            });
-        }
-        self.settled = Some(settled);
-        Ok(verdicts)
+        self.summary.add(class);
+        let mut change = Change::new(class, path, new.kind);
+        change.reason = Some(found_at(tried_at));
+        self.doubt(&mut change);
+        self.report(change)
     }
 
-    fn flush(&mut self, mut later: impl Later) -> io::Result<()> {
-        if self.settled.is_none() {
-            self.settle(&mut later)?;
-        }
-        let Some(settled) = self.settled.take() else {
-            return Ok(());
+    /// Takes a path of the new side only, which notes that it is damaged.
+    pub(crate) fn known_added(
+        &mut self,
+        path: &[u8],
+        new: &EntryRef<'_>,
+        at: Option<i64>,
+    ) -> io::Result<()> {
+        self.summary.new += 1;
+        self.summary.damaged_added += 1;
+        let class = match new.unproven {
+            true => Class::Modified,
+            false => Class::Damaged,
         };
-        let buffer = std::mem::take(&mut self.buffer);
-        let Settled {
-            swapped,
-            taken_over,
-            pairs,
-            ..
-        } = &settled;
-        let mut targets: Vec<u64> = pairs.iter().map(Pair::added).collect();
-        targets.sort_unstable();
-        let (mut pairs, mut targets) = (pairs.iter().peekable(), targets.into_iter().peekable());
-        for waiting in buffer.iter() {
-            let (offset, change) = waiting?;
-            if targets.next_if_eq(&offset).is_some() {
-                continue;
-            }
-            if let Some(pair) = settled.renamed(offset) {
-                let was = buffer.get(pair.removed())?;
-                let class = class_of(pair);
-                self.summary.damaged(&change, class);
-                self.summary.undecided += u64::from(class == Class::Modified);
-                (self.sink)(&renamed_change(&was, &change, class, self.rules))?;
-                continue;
-            }
-            if let Ok(at) = swapped.binary_search_by_key(&offset, |pair| pair.0) {
-                self.summary.swapped();
-                let to = buffer.get(swapped[at].1)?;
-                (self.sink)(&moved_change(change, to, Class::Moved, self.rules))?;
-                continue;
-            }
-            if taken_over.contains(&offset) {
-                self.summary.damaged(&change, Class::Modified);
-                let class = Class::Modified;
-                let change = Change {
-                    class,
-                    ctime: None,
-                    reason: None,
-                    ..change
-                };
-                (self.sink)(&without_identity(change, self.rules))?;
-                continue;
-            }
-            let moved = pairs.next_if(|pair| pair.removed() == offset);
-            match moved {
-                Some(pair) => {
-                    let class = class_of(pair);
-                    let added = buffer.get(pair.added())?;
-                    self.summary.moved(class, &added);
-                    self.summary.undecided += u64::from(class == Class::Modified);
-                    let mut moved = moved_change(change, added, class, self.rules);
-                    if let (Some(ctime), Some(to)) = (moved.ctime, &moved.to) {
-                        moved.ctime = Some(later.ctime(to, ctime));
-                    }
-                    (self.sink)(&moved)?;
-                }
-                None => {
-                    let change = self.known_damage(change);
-                    let is_learnt = |known: &KnownDamage<'_>| known.has_learnt();
-                    if change.class == Class::Damaged && self.known.is_some_and(is_learnt) {
-                        self.copies.insert(change.path.clone());
-                    }
-                    (self.sink)(&without_identity(change, self.rules))?;
-                }
-            }
-            if self.detail == Detail::First {
-                break;
+        self.summary.add(class);
+        let mut change = Change::new(class, path, new.kind);
+        change.reason = Some(found_at(at));
+        self.doubt(&mut change);
+        self.report(change)
+    }
+
+    /// Marks a change that is not proven to be the recorded file.
+    fn doubt(&mut self, change: &mut Change) {
+        if change.class == Class::Modified {
+            let found = change.reason.take().unwrap_or_default();
+            change.reason = Some(format!("{}; {found}", judge::UNPROVEN));
+            change.unproven = true;
+            self.summary.undecided += 1;
+        }
+    }
+
+    /// Takes a path that the new side does not have.
+    pub(crate) fn absent(&mut self, entry: &Entry, why: Absence<'_>) -> io::Result<()> {
+        let (path, kind) = (&entry.path[..], entry.kind);
+        match why {
+            Absence::Removed => self.removed(path, &EntryRef::from(entry)),
+            Absence::Unread(above) => self.unseen(path, kind, above),
+            Absence::LeftOut => self.left_out(path, kind),
+            Absence::Unmounted(lost, here) => {
+                self.unmounted(path, kind, here, why_lost(entry, lost))
             }
         }
-        Ok(())
     }
+
+    /// Takes a path of the old side that the new side could not look at: a directory above failed.
+    fn unseen(&mut self, path: &[u8], kind: Kind, above: UnreadDir<'_>) -> io::Result<()> {
+        self.summary.old += 1;
+        self.summary.unseen += 1;
+        self.summary.add(Class::Unreadable);
+        let mut change = Change::new(Class::Unreadable, path, kind);
+        change.fail(above.path, Some(above.failure));
+        change.reason = Some(above.reason());
+        self.report(change)
+    }
+
+    /// Takes a path of the old side that the new side was not to look at.
+    fn left_out(&mut self, path: &[u8], kind: Kind) -> io::Result<()> {
+        self.summary.old += 1;
+        self.summary.new += 1;
+        self.summary.add(Class::Ok);
+        match self.detail {
+            Detail::All => self.report(Change::new(Class::Ok, path, kind)),
+            Detail::Changes | Detail::First => Ok(()),
+        }
+    }
+
+    /// Takes a path of the old side on a file system that is no longer mounted. Only the mount
+    /// point itself has a `reason`, which is reported; those below it are counted.
+    fn unmounted(
+        &mut self,
+        path: &[u8],
+        kind: Kind,
+        here: Here,
+        reason: Option<String>,
+    ) -> io::Result<()> {
+        self.summary.old += 1;
+        match here {
+            Here::Nothing => self.summary.unseen += 1,
+            Here::Other => self.summary.new += 1,
+        }
+        self.summary.add(Class::Unreadable);
+        let reason = match reason {
+            None if self.detail != Detail::All => return Ok(()),
+            None => "not mounted".to_string(),
+            Some(reason) => {
+                self.summary.unmounted += 1;
+                reason
+            }
+        };
+        let mut change = Change::new(Class::Unreadable, path, kind);
+        change.reason = Some(reason);
+        self.report(change)
+    }
+}
+
+/// Returns the reason of a path that an earlier attempt found wrong.
+fn found_at(at: Option<i64>) -> String {
+    let at = at.map_or_else(String::new, |at| format!(" at {}", format_rfc3339(at)));
+    format!("found{at}, not tried again since")
 }

@@ -9,20 +9,21 @@ use bc_digest::Algorithm;
 use bc_hash::Totals;
 use bc_hash::resume::Resume;
 use bc_manifest::Failure;
-use bc_manifest::integrity::{Header, Kind, ROOT, ShardHeader, ShardTrailer, Trailer, Writer};
+use bc_manifest::integrity::{Header, ROOT, ShardHeader, ShardTrailer, Trailer, Writer};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::job::Error;
-use bc_walk::{EntryId, FileStats, OwnFile, Shard, Skipped};
+use bc_walk::{FileStats, OwnFile, Shard, Skipped};
 use serde_json::Value;
 
-use crate::devices::Devices;
-use crate::entry_loader::{EntryLoader, LoadedEntry, to_entry};
 use crate::error::manifest_write_failed;
-use crate::flow::Flow;
-use crate::hashing;
-use crate::options::{Job, TreeOptions, Work};
+use crate::options::{TreeOptions, Work};
 use crate::place::{self, Origin};
 use crate::tree::Tree;
+use crate::tree::hashing;
+use crate::tree::hashing::hash_options_beside;
+use crate::tree::loader::{EntryLoader, LoadedEntry};
+use crate::tree::recording::{Devices, to_entry};
+use std::ops::ControlFlow;
 
 /// Treatment of an existing file at the place of a manifest.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -177,11 +178,11 @@ pub fn create_recorded<W: Write>(
                 }
                 // An entry of another part is only reported here as unreadable.
                 if !is_in(what.shard, present) {
-                    return Ok(Flow::Continue);
+                    return Ok(ControlFlow::Continue(()));
                 }
                 let entry = to_entry(present, &mut devices);
                 writer.write(&entry).map_err(manifest_write_failed)?;
-                Ok(Flow::Continue)
+                Ok(ControlFlow::Continue(()))
             })
         },
     )?;
@@ -227,53 +228,4 @@ fn shard_trailer(tree: &Tree, devices: &Devices) -> ShardTrailer {
 fn is_in(shard: Option<Shard>, present: &LoadedEntry<'_>) -> bool {
     let may_be_of_another = present.id.is_none() || present.path == ROOT;
     shard.is_none_or(|shard| !may_be_of_another || shard.has_entry(present.path))
-}
-
-/// Bytes of memory for each file beside the listing: entries that wait for their turn, and possible
-/// moves.
-const STATE: u64 = 24;
-
-/// Returns options to hash those entries.
-pub(crate) fn hash_options(
-    tree: &Tree,
-    wanted: impl Fn(EntryId) -> bool,
-    algorithm: Algorithm,
-    work: &Work<'_>,
-) -> Result<bc_hash::HashOptions, Error> {
-    hash_options_beside(0, tree, wanted, algorithm, work)
-}
-
-/// Returns the same options, beside `more` bytes of memory for other things.
-fn hash_options_beside(
-    more: u64,
-    tree: &Tree,
-    wanted: impl Fn(EntryId) -> bool,
-    algorithm: Algorithm,
-    work: &Work<'_>,
-) -> Result<bc_hash::HashOptions, Error> {
-    let mut files = 0;
-    let mut bytes = Some(0);
-    for id in tree.listing.ids().filter(|&id| wanted(id)) {
-        files += 1;
-        let meta = tree.listing.meta(id);
-        bytes = bytes.zip(meta).map(|(sum, meta)| sum + meta.stamp.size);
-    }
-    let few = || bc_hash::bytes_if_few(&tree.listing).filter(|_| work.shows_bytes);
-    let bytes = bytes.or_else(few);
-    let job = Job {
-        files,
-        bytes,
-        memory: tree.listing.memory() + tree.listing.len() as u64 * STATE + more,
-    };
-    let reading = (work.reading)(job).map_err(Error::usage)?;
-    Ok(bc_hash::HashOptions::new(vec![algorithm])
-        .cpu(work.cpu)
-        .read(reading.read)
-        .workers(reading.workers.max(1))
-        .start(reading.start))
-}
-
-/// True if an entry of this kind is read.
-pub(crate) fn is_read(tree: &Tree, id: EntryId) -> bool {
-    crate::entry_ref::kind(tree.listing.kind(id)) == Kind::File
 }

@@ -4,18 +4,18 @@ use bc_manifest::integrity::{Entry, Found, Kind, ROOT};
 use bc_walk::job::{Error, ErrorKind, path_of};
 
 use crate::Setting;
+use crate::compare::known_damage::KnownDamage;
+use crate::compare::soundness::{Soundness, reported_of_sound};
+use crate::compare::summary::ComparisonSummary;
 use crate::compare::{Comparison, Detail, Offline, Sink};
-use crate::entry_loader::LoadedEntry;
 use crate::entry_ref::EntryRef;
 use crate::error::write_failed;
 use crate::fields::{CompareRules, Field};
-use crate::flow::Flow;
+use crate::input::stream::Prefetch;
 use crate::input::{ManifestFile, Trust};
-use crate::known_damage::KnownDamage;
-use crate::manifest_stream::Prefetch;
 use crate::sides::{Pair, Receiver, Sides};
-use crate::soundness::{Soundness, reported_of_sound};
-use crate::summary::ComparisonSummary;
+use crate::tree::loader::LoadedEntry;
+use std::ops::ControlFlow;
 
 /// Options of a comparison of manifests.
 #[derive(Clone, Copy, Debug)]
@@ -93,8 +93,8 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
     let known = KnownDamage::of(what.old, what.trust);
     let mut comparison = Comparison::new(what.rules, what.detail, &mut told).knowing(&known);
     let mut sides = Sides::of_manifest(old);
-    let mut flow = Flow::Continue;
-    while flow == Flow::Continue
+    let mut flow = ControlFlow::Continue(());
+    while flow.is_continue()
         && let Some(after) = new.take()?
     {
         let mut view = EntryRef::from(after);
@@ -108,7 +108,7 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
         };
         flow = sides.up_to(&listed, &mut difference)?;
     }
-    if flow == Flow::Continue {
+    if flow.is_continue() {
         sides.rest(&mut Difference {
             comparison: &mut comparison,
             after: None,
@@ -130,7 +130,7 @@ struct Difference<'d, 's> {
 }
 
 impl Receiver for Difference<'_, '_> {
-    fn pair(&mut self, pair: Pair<'_>) -> Result<Flow, Error> {
+    fn pair(&mut self, pair: Pair<'_>) -> Result<ControlFlow<()>, Error> {
         let found = self.after.and_then(|after| after.found);
         let tried_at = self.after.and_then(|after| after.tried_at);
         let comparison = &mut *self.comparison;

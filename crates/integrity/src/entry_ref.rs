@@ -8,7 +8,7 @@ use bc_walk::{FileKind, FileStat};
 /// Known fields of one path; `None` where a field is not known. Fields that either side does not
 /// know are not compared.
 #[derive(Clone, Copy, Debug)]
-pub struct EntryRef<'a> {
+pub(crate) struct EntryRef<'a> {
     /// File type.
     pub kind: Kind,
     /// Size in bytes.
@@ -108,7 +108,7 @@ impl From<&FileStat> for EntryRef<'static> {
 
 impl EntryRef<'_> {
     /// Returns an entry of which only the kind is known.
-    pub const fn new(kind: Kind) -> EntryRef<'static> {
+    pub(crate) const fn new(kind: Kind) -> EntryRef<'static> {
         EntryRef {
             kind,
             size: None,

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use bc_walk::job::{Error, ErrorKind, path_of};
+use bc_walk::job::{Error, ErrorKind};
 
 /// Makes the error of a failed write of a result, whose path only the caller knows; an error of a
 /// job that a sink returned is kept.
@@ -21,15 +21,5 @@ pub fn manifest_write_failed(error: bc_manifest::Error) -> Error {
     match error.io_error() {
         Some(error) => write_failed(error),
         None => Error::new(ErrorKind::Io, format!("write: {error}")),
-    }
-}
-
-/// Makes the error of a root that cannot be walked.
-pub(crate) fn root_failed(error: &bc_walk::Error) -> Error {
-    let text = format!("{}: {}", error.op(), error.message());
-    let failed = Error::at(ErrorKind::Refused, &path_of(error.path()), text);
-    match error.errno() {
-        Some(errno) => failed.of_system(error.op(), Some(errno)),
-        None => failed,
     }
 }

@@ -2,7 +2,9 @@
 //! against their trailer before anything is done with them.
 
 pub(crate) mod lines;
+pub(crate) mod passing;
 mod piped;
+pub(crate) mod stream;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -21,10 +23,10 @@ use bc_pool::Cancel;
 use bc_walk::job::{Error, ErrorKind, path_of};
 use bc_walk::{Identity, OwnFile};
 
-use crate::manifest_stream::{
+use crate::input::passing::Passing;
+use crate::input::stream::{
     BATCH, BATCHES, LinesEnd, ManifestStream, Message, Prefetch, fill, problems,
 };
-use crate::passing::Passing;
 use lines::{LineInput, Plain};
 
 /// Treatment of a manifest whose trailer is missing or wrong.

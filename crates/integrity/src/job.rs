@@ -8,8 +8,8 @@ use bc_read::ReadOptions;
 use bc_walk::job::{Error, Means, Progress};
 
 use crate::change::Change;
+use crate::compare::summary::{ComparisonSummary, Conclusion};
 use crate::options::{Job, Reading, Work};
-use crate::summary::{ComparisonSummary, Conclusion};
 use crate::{DiffOptions, UpdateOptions, VerifyOptions, diff, update, verify};
 
 /// Differences between a tree and its record, or between two records.

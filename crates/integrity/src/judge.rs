@@ -6,8 +6,8 @@ use bc_manifest::time::is_beyond;
 
 use crate::change::{Class, Ctime, Difference};
 use crate::entry_ref::{EntryRef, differ, is_same_ctime, is_same_mtime};
-use crate::field::{Field, each_difference};
 use crate::fields::CompareRules;
+use crate::fields::{Field, each_difference};
 
 /// Returns the fields that differ and count, the digest and the target included.
 fn fields_that_differ(
@@ -24,7 +24,7 @@ fn fields_that_differ(
 }
 
 /// Returns the class of two entries of one path. Never `Added`, `Removed` or `Moved`.
-pub fn judge(old: &EntryRef<'_>, new: &EntryRef<'_>, rules: CompareRules) -> Class {
+pub(crate) fn judge(old: &EntryRef<'_>, new: &EntryRef<'_>, rules: CompareRules) -> Class {
     // Not even the kind is certain where `stat` failed.
     let unknown = |side: &EntryRef<'_>| side.mode.is_none() && side.error.is_some();
     if unknown(old) || unknown(new) {
@@ -131,7 +131,11 @@ fn attributes_failed(file: &EntryRef<'_>) -> bool {
 }
 
 /// Returns the fields behind [`judge`]'s answer, with their values.
-pub fn differences(old: &EntryRef<'_>, new: &EntryRef<'_>, rules: CompareRules) -> Vec<Difference> {
+pub(crate) fn differences(
+    old: &EntryRef<'_>,
+    new: &EntryRef<'_>,
+    rules: CompareRules,
+) -> Vec<Difference> {
     let mut all = Vec::new();
     fields_that_differ(old, new, rules, |field| {
         all.push(Difference {

@@ -41,12 +41,13 @@
 //! - [`export()`] and [`import()`] speak the formats of sha256sum, hashdeep and
 //!   mtree.
 //!
-//! Flow: `tree` walks; `hashing` reads all files through one plan and hands digests back in path
-//! order, window by window, while reading continues; `entry_loader` joins stat, digest, link target
-//! and attributes of each entry; `input` and `manifest_stream` stream the old manifest; `sides` is
-//! the merge-join of both, under every comparison: where nothing is read, `runs` finds the parts of
-//! the manifest that are as the walk has found them, and only the rest is looked at; `judge` judges
-//! two entries of one path; `compare` reports in order and finds moves.
+//! Flow: `tree` walks; `tree::hashing` reads all files through one plan and hands digests back in
+//! path order, window by window, while reading continues; `tree::loader` joins stat, digest, link
+//! target and attributes of each entry; `input` opens the old manifest and streams it; `sides` is
+//! the merge-join of both, under every comparison: where nothing is read, `sides::runs` finds the
+//! parts of the manifest that are as the walk has found them, and only the rest is looked at; of
+//! what the new side lacks, `absence` says why; `judge` judges two entries of one path, with what
+//! `reliability` knows of times and numbers; `compare` reports in order and finds moves.
 //!
 //! # Invariants
 //! - Every path of either side falls into exactly one [`Class`](change::Class);
@@ -68,58 +69,35 @@
 // The examples of the registry's page run, too.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
-mod attributes;
+mod absence;
 pub mod change;
 pub mod compare;
 mod create;
-mod devices;
 mod diff;
-mod entry_loader;
-pub mod entry_ref;
+mod entry_ref;
 mod error;
-mod evidence;
-mod export;
-mod field;
 pub mod fields;
-mod flow;
-mod hashing;
-mod hint;
-mod import;
+mod foreign;
 mod input;
 mod job;
-pub mod judge;
-mod known_damage;
-mod manifest_stream;
-mod mount_guard;
-mod mounts;
-mod moves;
+mod judge;
 mod options;
-mod passing;
 mod place;
+mod reliability;
 pub mod report;
-mod reread;
-mod runs;
-mod second;
 mod sides;
-mod soundness;
-mod spill_buffer;
-mod steps;
-mod summary;
-mod swaps;
 mod tree;
-mod unmounted;
-mod unread;
 mod update;
-mod value;
 mod verify;
 mod write;
 
 pub use bc_walk::job::Setting;
+pub use compare::known_damage::{is_second, second_ending};
+pub use compare::summary::{ComparisonSummary, Conclusion};
 pub use create::{CreateOptions, Created, OnFailure, Overwrite, create, create_recorded};
 pub use diff::{DiffOptions, Diffed, diff};
 pub use error::{manifest_write_failed, write_failed};
-pub use export::{Exported, Foreign, export};
-pub use import::{ImportOptions, import};
+pub use foreign::{Exported, Foreign, ImportOptions, export, import};
 pub use input::lines::LineInput;
 pub use input::{ManifestFile, Trust};
 pub use job::{Verification, working};
@@ -127,9 +105,7 @@ pub use options::{
     Job, MissingMounts, Reading, RootCheck, TreeOptions, WalkObserver, Work, XattrPolicy,
 };
 pub use place::Origin;
-pub use reread::{Reread, UnknownReread};
-pub use second::{is_second, second_ending};
-pub use summary::{ComparisonSummary, Conclusion};
+pub use update::reread::{Reread, UnknownReread};
 pub use update::{Damaged, UpdateOptions, Updated, update, update_reported};
 pub use verify::{Verified, VerifyOptions, verify};
 pub use write::WrittenManifest;

@@ -1,14 +1,21 @@
-//! Place of a tree: the fields of a manifest's header beyond the name of the host.
+//! Place of a tree, recorded in the header of its manifest, and evidence that a tree, or a file
+//! system below it, is the recorded one. Roots that cannot be are refused.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bc_fs::volume::uuid_at;
-use bc_manifest::integrity::Header;
+use bc_manifest::integrity::ROOT;
+use bc_manifest::integrity::{Header, Kind};
+use bc_walk::job::{Error, ErrorKind, Setting, path_of};
 
-use crate::mounts::Mounts;
+use crate::entry_ref::EntryRef;
+use crate::input::stream::ManifestStream;
+use crate::input::{ManifestFile, Trust};
+use crate::options::{RootCheck, TreeOptions};
 use crate::tree::Tree;
+use crate::tree::mounts::Mounts;
 
 /// Host and machine that write a manifest, for its header. Unknown ones are `None`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -130,4 +137,184 @@ pub(crate) fn why_suspicious(
     let same_path = header.root.as_deref() == Some(real.as_os_str().as_bytes());
     (same_path && was != is)
         .then_some("shows another part of the disk than recorded, and nothing in it matches")
+}
+
+/// Returns the walk options that a manifest was made with.
+pub(crate) fn tree_options(header: &Header, trust: Trust) -> Result<TreeOptions, Error> {
+    match (TreeOptions::from_json(&header.options), trust) {
+        (Err(_), Trust::Forced) => Ok(TreeOptions::default()),
+        (options, _) => options,
+    }
+}
+
+/// Refuses the manifest of a part of a tree: paths missing from it are not known to be gone.
+pub(crate) fn refuse_part(manifest: &ManifestFile, header: &Header) -> Result<(), Error> {
+    for (key, value) in [("scope", &header.scope), ("shard", &header.shard)] {
+        if !value.is_null() {
+            let message = format!("holds a part of a tree only ({key}: {value})");
+            return Err(Error::at(
+                ErrorKind::Usage,
+                &path_of(manifest.name()),
+                message,
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses roots that cannot be the tree. One of another kind than recorded is not it, whatever is
+/// forced. An empty root where entries should be looks like a disk that is not mounted.
+pub(crate) fn refuse_root(
+    tree: &Tree,
+    manifest: &ManifestFile,
+    root: &OsStr,
+    check: RootCheck,
+) -> Result<(), Error> {
+    let mut old = manifest.again(Trust::Forced)?;
+    let recorded = match old.header().scope.is_null() {
+        true => recorded_shape(&mut old)?,
+        // It says nothing of the root itself.
+        false => None,
+    };
+    let shape = match tree.is_directory() {
+        true => "a directory",
+        false => "no directory",
+    };
+    if let Some(recorded) = recorded.filter(|recorded| *recorded != shape) {
+        let message = format!("is {shape}; the root of the manifest is {recorded}");
+        return Err(Error::at(ErrorKind::Refused, Path::new(root), message));
+    }
+    if !tree.is_empty() || check == RootCheck::Forced {
+        return Ok(());
+    }
+    match old.peek()? {
+        None => Ok(()),
+        Some(_) => Err(refused(root, "is empty")),
+    }
+}
+
+/// Returns the kind of the recorded root, directory or not, where it is certain, and moves past it:
+/// a file that was the root is listed alone under its name. Lists of other tools may name one file
+/// of a directory.
+fn recorded_shape(old: &mut ManifestStream) -> Result<Option<&'static str>, Error> {
+    if old.take_at(ROOT)?.is_some() {
+        return Ok(Some("a directory"));
+    }
+    let root = old.header().root.clone();
+    let name = root
+        .as_deref()
+        .and_then(|root| root.rsplit(|byte| *byte == b'/').next());
+    let alone = matches!((name, old.peek()?), (Some(name), Some(entry)) if entry.path == name);
+    Ok(alone.then_some("no directory"))
+}
+
+pub(crate) fn refused(root: &OsStr, what: &str) -> Error {
+    let message = format!("{what}: not mounted?");
+    Error::at(ErrorKind::Refused, Path::new(root), message).unless(Some(Setting::Force))
+}
+
+/// Weight as evidence of an entry that is as recorded.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Weight {
+    /// A link, or a file of no bytes.
+    Light,
+    /// A file that holds something.
+    Full,
+}
+
+impl Weight {
+    /// Returns the weight of a recorded entry; `None` for directories and special files.
+    pub(crate) fn of(old: &EntryRef<'_>) -> Option<Weight> {
+        match (old.kind, old.size) {
+            (Kind::Symlink, _) | (Kind::File, Some(0)) => Some(Weight::Light),
+            (Kind::File, _) => Some(Weight::Full),
+            _ => None,
+        }
+    }
+}
+
+/// Recorded entries of one weight.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    all: u64,
+    /// Number of entries that are as recorded.
+    matching: u64,
+}
+
+/// Counts of recorded files and links, by weight.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Evidence {
+    light: Count,
+    full: Count,
+}
+
+impl Evidence {
+    /// Adds a recorded entry.
+    pub(crate) fn add(&mut self, weight: Weight, matches: bool) {
+        let count = self.count(weight);
+        count.all += 1;
+        count.matching += u64::from(matches);
+    }
+
+    /// Adds so many files that are as recorded, even empty ones: numbers and times are proof, too.
+    pub(crate) fn add_files(&mut self, files: u64) {
+        self.full.all += files;
+        self.full.matching += files;
+    }
+
+    /// Takes back that an entry, which was added, is as recorded.
+    pub(crate) fn withdraw(&mut self, weight: Weight) {
+        self.count(weight).matching -= 1;
+    }
+
+    fn count(&mut self, weight: Weight) -> &mut Count {
+        match weight {
+            Weight::Light => &mut self.light,
+            Weight::Full => &mut self.full,
+        }
+    }
+
+    fn decisive(&self) -> Count {
+        match self.full.all {
+            0 => self.light,
+            _ => self.full,
+        }
+    }
+
+    /// True if it is the recorded one, whatever else is added.
+    pub(crate) fn is_conclusive(&self) -> bool {
+        self.full.matching > 0
+    }
+
+    /// True if anything that counts is as recorded.
+    pub(crate) fn matches(&self) -> bool {
+        self.decisive().matching > 0
+    }
+
+    /// True if nothing that counts is as recorded, though something is recorded.
+    pub(crate) fn contradicts(&self) -> bool {
+        let Count { all, matching } = self.decisive();
+        all > 0 && matching == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_and_empty_files_count_where_there_is_nothing_else() {
+        let mut evidence = Evidence::default();
+        assert!(!evidence.matches() && !evidence.contradicts());
+        evidence.add(Weight::Light, true);
+        assert!(evidence.matches() && !evidence.is_conclusive());
+        evidence.add(Weight::Full, false);
+        assert!(!evidence.matches() && evidence.contradicts());
+        evidence.add(Weight::Full, true);
+        assert!(evidence.matches() && evidence.is_conclusive());
+        evidence.withdraw(Weight::Full);
+        assert!(!evidence.matches() && evidence.contradicts());
+        evidence.add_files(1);
+        assert!(evidence.matches() && !evidence.contradicts());
+    }
 }

@@ -8,17 +8,20 @@ use bc_manifest::integrity::{Entry, ROOT};
 use bc_walk::EntryId;
 use bc_walk::job::Error;
 
-use crate::entry_loader::{EntryLoader, LoadedEntry};
+use crate::absence::{Absence, Here};
 use crate::entry_ref::EntryRef;
-use crate::flow::Flow;
+use crate::tree::loader::{EntryLoader, LoadedEntry};
+pub(crate) mod runs;
+
+use crate::input::passing::{Passing, Run};
+use crate::input::stream::{ManifestStream, Position};
 use crate::input::{ManifestFile, Trust};
-use crate::manifest_stream::{ManifestStream, Position};
 use crate::options::{RootCheck, Work, XattrPolicy};
-use crate::passing::{Passing, Run};
-use crate::runs;
+use std::ops::ControlFlow;
+
+use crate::absence::{MissingMount, Unmounted};
 use crate::tree::Tree;
-use crate::unmounted::{MissingMount, Unmounted};
-use crate::unread::{UnreadDir, UnreadDirs};
+use crate::tree::unread::{UnreadDir, UnreadDirs};
 
 /// A path of either side, or of both.
 #[derive(Clone, Copy)]
@@ -42,31 +45,10 @@ pub(crate) enum Pair<'p> {
     },
 }
 
-/// Reason for which the new side does not have a recorded entry.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Absence<'p> {
-    /// It is gone.
-    Removed,
-    /// It could not be looked for: a directory above it could not be read.
-    Unread(UnreadDir<'p>),
-    /// It was not to be looked at.
-    LeftOut,
-    /// It is on a file system that is not mounted any more.
-    Unmounted(MissingMount, Here),
-}
-
-/// Content of a path where another file system was mounted.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Here {
-    Nothing,
-    /// A file that is not the recorded one.
-    Other,
-}
-
 /// Receiver of the paths of both sides.
 pub(crate) trait Receiver {
     /// Takes the next path.
-    fn pair(&mut self, pair: Pair<'_>) -> Result<Flow, Error>;
+    fn pair(&mut self, pair: Pair<'_>) -> Result<ControlFlow<()>, Error>;
 
     /// Takes entries of both sides without a difference. Returns `false` if they are to come one by
     /// one.
@@ -140,7 +122,7 @@ impl<'a> Sides<'a> {
         &mut self,
         new: &LoadedEntry<'_>,
         to: &mut impl Receiver,
-    ) -> Result<Flow, Error> {
+    ) -> Result<ControlFlow<()>, Error> {
         if let Now::Manifest(unread) = &mut self.now {
             unread.see(new.path, &new.view);
         }
@@ -150,8 +132,8 @@ impl<'a> Sides<'a> {
             self.unread.see(&entry.path, &old);
             if position == Position::Before {
                 let why = self.now.absence(&mut self.unmounted, entry);
-                if to.pair(Pair::Gone(entry, why))? == Flow::Stop {
-                    return Ok(Flow::Stop);
+                if to.pair(Pair::Gone(entry, why))?.is_break() {
+                    return Ok(ControlFlow::Break(()));
                 }
                 continue;
             }
@@ -173,23 +155,27 @@ impl<'a> Sides<'a> {
     }
 
     /// Passes on the old side's paths that are left.
-    pub(crate) fn rest(&mut self, to: &mut impl Receiver) -> Result<Flow, Error> {
-        self.before(None, to)
+    pub(crate) fn rest(&mut self, to: &mut impl Receiver) -> Result<(), Error> {
+        self.before(None, to).map(drop)
     }
 
     /// Passes on the old side's paths before `path`, none of which the new side has.
-    fn before(&mut self, path: Option<&[u8]>, to: &mut impl Receiver) -> Result<Flow, Error> {
+    fn before(
+        &mut self,
+        path: Option<&[u8]>,
+        to: &mut impl Receiver,
+    ) -> Result<ControlFlow<()>, Error> {
         while let Some(entry) = match path {
             Some(path) => self.old.take_before(path)?,
             None => self.old.take()?,
         } {
             self.unread.see(&entry.path, &EntryRef::from(entry));
             let why = self.now.absence(&mut self.unmounted, entry);
-            if to.pair(Pair::Gone(entry, why))? == Flow::Stop {
-                return Ok(Flow::Stop);
+            if to.pair(Pair::Gone(entry, why))?.is_break() {
+                return Ok(ControlFlow::Break(()));
             }
         }
-        Ok(Flow::Continue)
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Finds most of the entries that are the same by what the walk knows of them, if the
@@ -222,20 +208,23 @@ impl<'a> Sides<'a> {
         same: &Arc<[Run]>,
         work: &Work<'_>,
         to: &mut impl Receiver,
-    ) -> Result<Flow, Error> {
+    ) -> Result<(), Error> {
         self.old.leave_out(Passing::over(same));
         let mut next = 0;
         let mut path = Vec::new();
         for run in &same[..] {
             let between = next..run.ids.start;
-            if loader.all_of(between, work.cancel, |new| self.up_to(new, to))? == Flow::Stop {
-                return Ok(Flow::Stop);
+            if loader
+                .all_of(between, work.cancel, |new| self.up_to(new, to))?
+                .is_break()
+            {
+                return Ok(());
             }
             path.clear();
             let first = EntryId(run.ids.start);
             loader.tree.listing.write_relative(first, &mut path);
-            if self.before(Some(&path), to)? == Flow::Stop {
-                return Ok(Flow::Stop);
+            if self.before(Some(&path), to)?.is_break() {
+                return Ok(());
             }
             // They may lie below a missing mount.
             if self.unmounted.any() || !to.same(run) {
@@ -245,16 +234,16 @@ impl<'a> Sides<'a> {
                 let ids = run.ids.clone();
                 let flow = loader.all_of(ids, work.cancel, |new| self.up_to(new, to))?;
                 self.old = rest;
-                if flow == Flow::Stop {
-                    return Ok(Flow::Stop);
+                if flow.is_break() {
+                    return Ok(());
                 }
             }
             next = run.ids.end;
         }
         let end = loader.tree.listing.len() as u32;
         match loader.all_of(next..end, work.cancel, |new| self.up_to(new, to))? {
-            Flow::Continue => self.rest(to),
-            Flow::Stop => Ok(Flow::Stop),
+            ControlFlow::Continue(()) => self.rest(to),
+            ControlFlow::Break(()) => Ok(()),
         }
     }
 }
@@ -287,7 +276,7 @@ mod tests {
     struct Noted(Vec<String>, usize);
 
     impl Receiver for Noted {
-        fn pair(&mut self, pair: Pair<'_>) -> Result<Flow, Error> {
+        fn pair(&mut self, pair: Pair<'_>) -> Result<ControlFlow<()>, Error> {
             let text = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
             self.0.push(match pair {
                 Pair::Both { entry, new, .. } => {
@@ -306,8 +295,8 @@ mod tests {
                 }
             });
             Ok(match self.0.len() < self.1 {
-                true => Flow::Continue,
-                false => Flow::Stop,
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
             })
         }
     }
@@ -317,14 +306,14 @@ mod tests {
         let mut new = manifest(new).again(Trust::Checked).unwrap();
         let mut noted = Noted(Vec::new(), most);
         let mut sides = Sides::of_manifest(old);
-        let mut flow = Flow::Continue;
-        while flow == Flow::Continue
+        let mut flow = ControlFlow::Continue(());
+        while flow.is_continue()
             && let Some(entry) = new.take().unwrap()
         {
             let new = LoadedEntry::unlisted(&entry.path, EntryRef::from(entry));
             flow = sides.up_to(&new, &mut noted).unwrap();
         }
-        if flow == Flow::Continue {
+        if flow.is_continue() {
             sides.rest(&mut noted).unwrap();
         }
         noted.0.join(", ")

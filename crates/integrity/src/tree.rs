@@ -1,23 +1,26 @@
 //! The tree as it is now: the walk's listing as sorted entries with paths relative to the root,
 //! each with the failures of the walk.
 
-mod mount_points;
-mod unread;
+pub(crate) mod attributes;
+pub(crate) mod hashing;
+pub(crate) mod loader;
+pub(crate) mod mounts;
+pub(crate) mod recording;
+pub(crate) mod unread;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bc_manifest::integrity::{Kind, ROOT, path_order};
-use bc_walk::job::Error;
+use bc_walk::job::{Error, ErrorKind, path_of};
 use bc_walk::{EntryId, FileStat, FileStats, Listing, OwnFile, Shard, Symlinks};
 
-use self::mount_points::MountPoints;
+use self::mounts::MountPoints;
+use self::mounts::Mounts;
 pub(crate) use self::unread::failure;
 use self::unread::{Unlisted, Unread};
 use crate::entry_ref::{EntryRef, kind};
-use crate::error::root_failed;
-use crate::mounts::Mounts;
 use crate::options::{TreeOptions, Work};
 
 /// Role of a symbolic link in an entry, where links are followed.
@@ -277,4 +280,14 @@ fn partition_point(len: usize, mut before: impl FnMut(EntryId) -> bool) -> u32 {
         }
     }
     low
+}
+
+/// Makes the error of a root that cannot be walked.
+fn root_failed(error: &bc_walk::Error) -> Error {
+    let text = format!("{}: {}", error.op(), error.message());
+    let failed = Error::at(ErrorKind::Refused, &path_of(error.path()), text);
+    match error.errno() {
+        Some(errno) => failed.of_system(error.op(), Some(errno)),
+        None => failed,
+    }
 }

@@ -5,31 +5,30 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bc_hash::Totals;
-use bc_manifest::integrity::{Header, Kind, ROOT, Scope};
-use bc_walk::job::{Error, ErrorKind, path_of};
+use bc_manifest::integrity::{Header, Kind, Scope};
+use bc_walk::job::Error;
 use bc_walk::{EntryId, FileStats, OwnFile, Skipped};
 
-use crate::Setting;
+use crate::absence::MountGuard;
+use crate::absence::Unmounted;
+use crate::compare::known_damage::KnownDamage;
+use crate::compare::soundness::{Soundness, reported_of_sound};
+use crate::compare::summary::ComparisonSummary;
 use crate::compare::{Comparison, Detail, Sink};
-use crate::create::{hash_options, is_read};
-use crate::entry_loader::EntryLoader;
 use crate::error::write_failed;
 use crate::fields::{CompareRules, Field};
-use crate::flow::Flow;
-use crate::hashing;
-use crate::hint::Hints;
+use crate::input::passing::Run;
+use crate::input::stream::Prefetch;
 use crate::input::{ManifestFile, Trust};
-use crate::known_damage::KnownDamage;
-use crate::manifest_stream::{ManifestStream, Prefetch};
-use crate::mount_guard::MountGuard;
-use crate::options::{MissingMounts, RootCheck, TreeOptions, Work};
-use crate::passing::Run;
-use crate::place::{is_elsewhere, why_suspicious};
+use crate::options::{MissingMounts, RootCheck, Work};
+use crate::place::{is_elsewhere, refuse_part, refuse_root, refused, tree_options, why_suspicious};
+use crate::reliability::Hints;
 use crate::sides::{Pair, Receiver, Sides};
-use crate::soundness::{Soundness, reported_of_sound};
-use crate::summary::ComparisonSummary;
 use crate::tree::Tree;
-use crate::unmounted::Unmounted;
+use crate::tree::hashing;
+use crate::tree::hashing::{hash_options, is_read};
+use crate::tree::loader::EntryLoader;
+use std::ops::ControlFlow;
 
 /// Options of a verification.
 #[derive(Clone, Copy, Debug)]
@@ -155,7 +154,7 @@ pub fn verify(
         let asked = |id: EntryId| scope.as_ref().is_none_or(|scope| scope.asks(id));
         let wanted = |id| is_read(&tree, id) && asked(id);
         let hash = hash_options(&tree, wanted, algorithm, work)?;
-        let mut flow = Flow::Continue;
+        let mut flow = ControlFlow::Continue(());
         totals = hashing::in_order(
             &tree.listing,
             wanted,
@@ -169,7 +168,7 @@ pub fn verify(
                 Ok(flow)
             },
         )?;
-        if flow == Flow::Continue {
+        if flow.is_continue() {
             sides.rest(&mut verification)?;
         }
     } else {
@@ -207,14 +206,6 @@ pub fn verify(
         directories: tree.listing.directories(),
         totals,
     })
-}
-
-/// Returns the walk options that a manifest was made with.
-pub(crate) fn tree_options(header: &Header, trust: Trust) -> Result<TreeOptions, Error> {
-    match (TreeOptions::from_json(&header.options), trust) {
-        (Err(_), Trust::Forced) => Ok(TreeOptions::default()),
-        (options, _) => options,
-    }
 }
 
 /// Returns the scope of a manifest, unless it describes the whole tree.
@@ -265,72 +256,6 @@ impl Scoped {
     }
 }
 
-/// Refuses the manifest of a part of a tree: paths missing from it are not known to be gone.
-pub(crate) fn refuse_part(manifest: &ManifestFile, header: &Header) -> Result<(), Error> {
-    for (key, value) in [("scope", &header.scope), ("shard", &header.shard)] {
-        if !value.is_null() {
-            let message = format!("holds a part of a tree only ({key}: {value})");
-            return Err(Error::at(
-                ErrorKind::Usage,
-                &path_of(manifest.name()),
-                message,
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Refuses roots that cannot be the tree. One of another kind than recorded is not it, whatever is
-/// forced. An empty root where entries should be looks like a disk that is not mounted.
-pub(crate) fn refuse_root(
-    tree: &Tree,
-    manifest: &ManifestFile,
-    root: &OsStr,
-    check: RootCheck,
-) -> Result<(), Error> {
-    let mut old = manifest.again(Trust::Forced)?;
-    let recorded = match old.header().scope.is_null() {
-        true => recorded_shape(&mut old)?,
-        // It says nothing of the root itself.
-        false => None,
-    };
-    let shape = match tree.is_directory() {
-        true => "a directory",
-        false => "no directory",
-    };
-    if let Some(recorded) = recorded.filter(|recorded| *recorded != shape) {
-        let message = format!("is {shape}; the root of the manifest is {recorded}");
-        return Err(Error::at(ErrorKind::Refused, Path::new(root), message));
-    }
-    if !tree.is_empty() || check == RootCheck::Forced {
-        return Ok(());
-    }
-    match old.peek()? {
-        None => Ok(()),
-        Some(_) => Err(refused(root, "is empty")),
-    }
-}
-
-/// Returns the kind of the recorded root, directory or not, where it is certain, and moves past it:
-/// a file that was the root is listed alone under its name. Lists of other tools may name one file
-/// of a directory.
-fn recorded_shape(old: &mut ManifestStream) -> Result<Option<&'static str>, Error> {
-    if old.take_at(ROOT)?.is_some() {
-        return Ok(Some("a directory"));
-    }
-    let root = old.header().root.clone();
-    let name = root
-        .as_deref()
-        .and_then(|root| root.rsplit(|byte| *byte == b'/').next());
-    let alone = matches!((name, old.peek()?), (Some(name), Some(entry)) if entry.path == name);
-    Ok(alone.then_some("no directory"))
-}
-
-pub(crate) fn refused(root: &OsStr, what: &str) -> Error {
-    let message = format!("{what}: not mounted?");
-    Error::at(ErrorKind::Refused, Path::new(root), message).unless(Some(Setting::Force))
-}
-
 /// State of the comparison of both sides.
 struct Verification<'a, 's> {
     tree: &'a Tree,
@@ -345,7 +270,7 @@ impl Receiver for Verification<'_, '_> {
         !self.guard.needs_each() && self.comparison.same(run.entries(), run.files)
     }
 
-    fn pair(&mut self, pair: Pair<'_>) -> Result<Flow, Error> {
+    fn pair(&mut self, pair: Pair<'_>) -> Result<ControlFlow<()>, Error> {
         let reported = match pair {
             Pair::Both {
                 entry,

@@ -10,7 +10,7 @@ use bc_manifest::json::{push_base64, push_bytes, push_key, push_str};
 
 use super::ReportHeader;
 use crate::change::{Change, Class, Ctime, Difference, Value};
-use crate::summary::ComparisonSummary;
+use crate::compare::summary::ComparisonSummary;
 
 pub(super) fn header(line: &mut Vec<u8>, header: &ReportHeader<'_>) {
     line.extend_from_slice(b"{\"type\":\"header\",\"schema\":1,\"command\":");

@@ -7,8 +7,8 @@ mod text;
 use std::io::{self, Write};
 
 use crate::change::Change;
+use crate::compare::summary::ComparisonSummary;
 use crate::fields::CompareRules;
-use crate::summary::ComparisonSummary;
 
 /// Format of changes.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -7,7 +7,7 @@ use bc_fs::{escape, safe};
 use bc_manifest::integrity::Xattrs;
 
 use crate::change::{Change, Class, Ctime, Difference, Value};
-use crate::field::Field;
+use crate::fields::Field;
 
 pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
     let path = escape(&change.path);

@@ -9,23 +9,24 @@ use bc_walk::EntryId;
 use bc_walk::job::Error;
 
 use super::renames::Renames;
-use super::unchanged::{Judge, Unchanged};
 use super::{Damaged, EVERYTHING, UpdateOptions};
+use crate::absence::{Absence, Here};
+use crate::absence::{Knows, Replaced, Unmounted};
 use crate::change::Class;
-use crate::entry_loader::{EntryLoader, LoadedEntry};
 use crate::entry_ref::{EntryRef, is_same_mtime};
-use crate::evidence::{Evidence, Weight};
-use crate::flow::Flow;
+use crate::input::passing::Run;
+use crate::input::stream::ManifestStream;
 use crate::input::{ManifestFile, Trust};
 use crate::judge::judge;
-use crate::manifest_stream::ManifestStream;
 use crate::options::{Work, XattrPolicy};
-use crate::passing::Run;
 use crate::place;
-use crate::reread::{Reread, RereadCandidate};
-use crate::sides::{Absence, Here, Pair, Receiver, Sides};
+use crate::place::{Evidence, Weight};
+use crate::reliability::{Judge, Unchanged};
+use crate::sides::{Pair, Receiver, Sides};
 use crate::tree::Tree;
-use crate::unmounted::{Knows, Replaced, Unmounted};
+use crate::tree::loader::{EntryLoader, LoadedEntry};
+use crate::update::reread::{Reread, RereadCandidate};
+use std::ops::ControlFlow;
 
 /// Results of the first pass.
 #[derive(Default)]
@@ -333,13 +334,13 @@ impl FirstPass<'_> {
 }
 
 impl Receiver for FirstPass<'_> {
-    fn pair(&mut self, pair: Pair<'_>) -> Result<Flow, Error> {
+    fn pair(&mut self, pair: Pair<'_>) -> Result<ControlFlow<()>, Error> {
         match pair {
             Pair::Both { entry, old, new } => self.both(entry, &old, new),
             Pair::Gone(entry, why) => self.gone(entry, why),
             Pair::Added { new, hides, .. } => self.added(new, hides),
         }
-        Ok(Flow::Continue)
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Counts a run as if each entry had come by itself.

@@ -10,9 +10,9 @@ use bc_manifest::time::is_beyond;
 use bc_walk::EntryId;
 use bc_walk::job::Error;
 
+use crate::compare::moves::{Renamed, rings};
 use crate::entry_ref::EntryRef;
-use crate::manifest_stream::ManifestStream;
-use crate::swaps::{Renamed, rings};
+use crate::input::stream::ManifestStream;
 
 /// A file that may have another name now.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

@@ -13,20 +13,22 @@ use super::first_pass::Plan;
 use super::output::{Ended, Output};
 use super::renames::Was;
 use super::{Damaged, UpdateOptions};
+use crate::absence::Absence;
 use crate::change::Class;
-use crate::compare::{Comparison, Elsewhere, Verdict, Verdicts};
-use crate::devices::Devices;
-use crate::entry_loader::{LoadedEntry, to_entry};
+use crate::compare::known_damage::is_second;
+use crate::compare::known_damage::{Expected, KnownDamage};
+use crate::compare::pending::{Elsewhere, Verdicts};
+use crate::compare::{Comparison, Verdict};
 use crate::entry_ref::EntryRef;
 use crate::error::write_failed;
-use crate::flow::Flow;
-use crate::hint::Hints;
+use crate::input::stream::ManifestStream;
 use crate::judge::is_untouched;
-use crate::known_damage::{Expected, KnownDamage};
-use crate::manifest_stream::ManifestStream;
-use crate::second::is_second;
-use crate::sides::{Absence, Pair, Receiver};
-use crate::unread::UnreadDir;
+use crate::reliability::Hints;
+use crate::sides::{Pair, Receiver};
+use crate::tree::loader::LoadedEntry;
+use crate::tree::recording::{Devices, to_entry};
+use crate::tree::unread::UnreadDir;
+use std::ops::ControlFlow;
 
 /// State of the second pass.
 pub(super) struct SecondPass<'a, 's> {
@@ -190,7 +192,7 @@ fn note_known_damage(fresh: &mut Entry, what: &UpdateOptions<'_>, known: &KnownD
 }
 
 impl Receiver for SecondPass<'_, '_> {
-    fn pair(&mut self, pair: Pair<'_>) -> Result<Flow, Error> {
+    fn pair(&mut self, pair: Pair<'_>) -> Result<ControlFlow<()>, Error> {
         match pair {
             Pair::Both { entry, old, new } => self.both(entry, old, new)?,
             Pair::Added { new, above, hides } => self.added(new, above, hides)?,
@@ -202,7 +204,7 @@ impl Receiver for SecondPass<'_, '_> {
                 }
             }
         }
-        Ok(Flow::Continue)
+        Ok(ControlFlow::Continue(()))
     }
 }
 

@@ -13,10 +13,10 @@ use std::thread::JoinHandle;
 use bc_manifest::integrity::{Entry, Header, Kind, Reader, path_order};
 use bc_walk::job::{Error, ErrorKind};
 
-use crate::flow::Flow;
 use crate::input::lines::LineInput;
+use crate::input::passing::{Passing, Run};
 use crate::options::Work;
-use crate::passing::{Passing, Run};
+use std::ops::ControlFlow;
 
 /// Use of a thread of its own for reading a manifest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -80,8 +80,8 @@ pub(crate) fn fill(
             return (count, LinesEnd::No);
         }
         match passing.pass(lines) {
-            Ok(Flow::Continue) => {}
-            Ok(Flow::Stop) => return (count, LinesEnd::Yes),
+            Ok(ControlFlow::Continue(())) => {}
+            Ok(ControlFlow::Break(())) => return (count, LinesEnd::Yes),
             Err(error) => return (count, LinesEnd::Failed(error)),
         }
         if count == batch.len() {

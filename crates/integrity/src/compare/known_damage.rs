@@ -1,5 +1,6 @@
 //! Contents that a manifest notes as damaged: found in place of a recorded one, they stay damaged
-//! under any name and time, until they are accepted or the recorded content is back.
+//! under any name and time, until they are accepted or the recorded content is back; or a restore
+//! has given the damaged file a second name, which no later look at the tree takes for new damage.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -9,10 +10,9 @@ use bc_digest::Digest;
 use bc_manifest::integrity::Entry;
 use memchr::memmem;
 
+use crate::compare::moves::{Candidate, FileAndContent, Numbers, Side};
 use crate::entry_ref::EntryRef;
 use crate::input::{ManifestFile, Trust};
-use crate::moves::{Candidate, FileAndContent, Numbers, Side};
-use crate::second::is_second;
 
 /// Key of the field that notes a damaged content, as it is written.
 const NOTE: &[u8] = b"\"damaged_digest\"";
@@ -155,4 +155,19 @@ impl<'a> KnownDamage<'a> {
             lines.consume(read);
         }
     }
+}
+
+/// Returns the ending of the second name of a damaged file with this digest, `None` where it could
+/// not be read.
+pub fn second_ending(digest: Option<Digest>) -> String {
+    let digest = digest.map_or_else(|| "unread".to_owned(), |digest| digest.to_string());
+    format!(".damaged-{}", &digest[..digest.len().min(8)])
+}
+
+/// True if a path looks like the second name of a damaged file with this digest.
+pub fn is_second(path: &[u8], digest: Option<Digest>) -> bool {
+    let end = second_ending(digest);
+    let number = path.iter().rev().take_while(|byte| byte.is_ascii_digit());
+    let numbered = path[..path.len() - number.count()].strip_suffix(b"-");
+    path.ends_with(end.as_bytes()) || numbered.is_some_and(|path| path.ends_with(end.as_bytes()))
 }

@@ -18,9 +18,9 @@ use bc_walk::job::Error;
 use bc_walk::{DirId, EntryId, Identity};
 
 use crate::entry_ref::kind;
+use crate::input::passing::Run;
 use crate::input::{Bytes, ManifestFile};
-use crate::passing::Run;
-use crate::steps::may_have_steps;
+use crate::reliability::may_have_steps;
 use crate::tree::Tree;
 
 /// Sizes of the pieces in which a manifest is searched.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bc_manifest::integrity::{Passed, Reader};
 
-use crate::flow::Flow;
 use crate::input::lines::LineInput;
+use std::ops::ControlFlow;
 
 /// Neighbouring lines of a manifest, and the entries of the tree that they describe.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ impl Passing {
     pub(crate) fn pass(
         &mut self,
         lines: &mut Reader<LineInput>,
-    ) -> Result<Flow, bc_manifest::Error> {
+    ) -> Result<ControlFlow<()>, bc_manifest::Error> {
         let mut at = lines.get_mut().offset();
         while let (Some(run), Some(offset)) = (self.runs.get(self.next), at)
             && run.bytes.start <= offset
@@ -91,6 +91,10 @@ impl Passing {
             at = Some(run.bytes.end);
         }
         let over = self.end.zip(at).is_some_and(|(end, at)| at >= end);
-        Ok(if over { Flow::Stop } else { Flow::Continue })
+        Ok(if over {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        })
     }
 }

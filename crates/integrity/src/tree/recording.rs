@@ -1,5 +1,10 @@
-//! Devices as manifests record them: by index of first appearance, in path order, the root's
-//! first and not written at all, since nearly all entries are on it.
+//! Entries of the tree as manifests record them, with their devices: by index of first appearance,
+//! in path order, the root's first and not written at all, since nearly all entries are on it.
+
+use bc_manifest::integrity::{Entry, Meta};
+
+use super::loader::LoadedEntry;
+use crate::entry_ref::EntryRef;
 
 /// Numbers the devices of a manifest that is being written.
 #[derive(Debug, Default)]
@@ -89,6 +94,34 @@ impl Devices {
 /// Returns the index to write: the root's is not written.
 fn some(index: u32) -> Option<u32> {
     (index > 0).then_some(index)
+}
+
+/// Returns the line of a manifest for an entry of the tree.
+pub(crate) fn to_entry(present: &LoadedEntry<'_>, devices: &mut Devices) -> Entry {
+    let view = &present.view;
+    let mut entry = Entry::new(present.path.to_vec(), view.kind);
+    entry.meta = meta(view);
+    entry.dev = view.device.and_then(|dev| devices.index(dev));
+    entry.mount = present.mount.cloned().map(Box::new);
+    entry.rdev = view.rdev;
+    entry.digest = view.digest.and_then(bc_digest::Digest::from_slice);
+    entry.target = view.target.map(<[u8]>::to_vec);
+    entry.xattrs = view.xattrs.cloned();
+    entry.error = view.error.cloned();
+    entry
+}
+
+fn meta(view: &EntryRef<'_>) -> Option<Meta> {
+    Some(Meta {
+        size: view.size?,
+        mode: view.mode?,
+        uid: view.uid?,
+        gid: view.gid?,
+        mtime_ns: view.mtime_ns?,
+        ctime_ns: view.ctime_ns?,
+        ino: view.ino?,
+        nlink: view.nlink?,
+    })
 }
 
 #[cfg(test)]

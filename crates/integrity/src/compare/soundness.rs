@@ -10,9 +10,9 @@ use bc_walk::job::Error;
 
 use crate::change::Change;
 use crate::compare::Sink;
+use crate::input::passing::{Passing, Run};
+use crate::input::stream::{LinesEnd, fill};
 use crate::input::{ManifestFile, Trust};
-use crate::manifest_stream::{LinesEnd, fill};
-use crate::passing::{Passing, Run};
 
 /// Check of one manifest, whose SHA-256 was found right.
 pub(crate) struct Soundness<'a> {

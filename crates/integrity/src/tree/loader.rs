@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use bc_manifest::Failure;
-use bc_manifest::integrity::{Entry, Kind, Meta, Mounted, Xattrs};
+use bc_manifest::integrity::{Kind, Mounted, Xattrs};
 use bc_pool::Cancel;
 use bc_walk::job::Error;
 use bc_walk::{
@@ -15,13 +15,12 @@ use bc_walk::{
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use crate::attributes;
-use crate::devices::Devices;
 use crate::entry_ref::EntryRef;
-use crate::flow::Flow;
-use crate::hashing::{HashOutcome, Window};
 use crate::options::{Work, XattrPolicy};
+use crate::tree::attributes;
+use crate::tree::hashing::{HashOutcome, Window};
 use crate::tree::{Link, PathItem, Tree, failure};
+use std::ops::ControlFlow;
 
 /// One entry of the tree.
 pub(crate) struct LoadedEntry<'a> {
@@ -113,8 +112,8 @@ impl<'a> EntryLoader<'a> {
         &mut self,
         range: Range<u32>,
         cancel: &Cancel,
-        mut see: impl FnMut(&LoadedEntry<'_>) -> Result<Flow, Error>,
-    ) -> Result<Flow, Error> {
+        mut see: impl FnMut(&LoadedEntry<'_>) -> Result<ControlFlow<()>, Error>,
+    ) -> Result<ControlFlow<()>, Error> {
         /// Entries between two checks for a cancellation.
         const STEP: u32 = 8192;
         let end = range.end;
@@ -122,11 +121,14 @@ impl<'a> EntryLoader<'a> {
             if cancel.is_cancelled() {
                 return Err(Error::cancelled());
             }
-            if self.each(start..end.min(start + STEP), None, &mut see)? == Flow::Stop {
-                return Ok(Flow::Stop);
+            if self
+                .each(start..end.min(start + STEP), None, &mut see)?
+                .is_break()
+            {
+                return Ok(ControlFlow::Break(()));
             }
         }
-        Ok(Flow::Continue)
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Passes each entry of `range` to `see`, with the digests that `window` has of it.
@@ -134,8 +136,8 @@ impl<'a> EntryLoader<'a> {
         &mut self,
         range: Range<u32>,
         window: Option<&Window>,
-        mut see: impl FnMut(&LoadedEntry<'_>) -> Result<Flow, Error>,
-    ) -> Result<Flow, Error> {
+        mut see: impl FnMut(&LoadedEntry<'_>) -> Result<ControlFlow<()>, Error>,
+    ) -> Result<ControlFlow<()>, Error> {
         let tree = self.tree;
         if self.xattrs == XattrPolicy::Record {
             self.attributes =
@@ -155,11 +157,11 @@ impl<'a> EntryLoader<'a> {
                 PathItem::Entry(id) => self.entry(id, &path, window, &mut see),
             };
             self.path = path;
-            if flow? == Flow::Stop {
-                return Ok(Flow::Stop);
+            if flow?.is_break() {
+                return Ok(ControlFlow::Break(()));
             }
         }
-        Ok(Flow::Continue)
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Replaces `path` by the path of an item. Neighbours are mostly in the
@@ -194,8 +196,8 @@ impl<'a> EntryLoader<'a> {
         id: EntryId,
         path: &[u8],
         window: Option<&Window>,
-        see: &mut impl FnMut(&LoadedEntry<'_>) -> Result<Flow, Error>,
-    ) -> Result<Flow, Error> {
+        see: &mut impl FnMut(&LoadedEntry<'_>) -> Result<ControlFlow<()>, Error>,
+    ) -> Result<ControlFlow<()>, Error> {
         let tree = self.tree;
         let outcome = window.map_or(HashOutcome::NotRead, |window| window.outcome(id));
         let mut unseen = None;
@@ -302,32 +304,4 @@ impl<'a> EntryLoader<'a> {
 
 fn system(listing: &Listing, id: EntryId, op: &'static str, errno: Errno) -> bc_walk::Error {
     bc_walk::Error::new(listing.path(id), op, errno)
-}
-
-/// Returns the line of a manifest for an entry of the tree.
-pub(crate) fn to_entry(present: &LoadedEntry<'_>, devices: &mut Devices) -> Entry {
-    let view = &present.view;
-    let mut entry = Entry::new(present.path.to_vec(), view.kind);
-    entry.meta = meta(view);
-    entry.dev = view.device.and_then(|dev| devices.index(dev));
-    entry.mount = present.mount.cloned().map(Box::new);
-    entry.rdev = view.rdev;
-    entry.digest = view.digest.and_then(bc_digest::Digest::from_slice);
-    entry.target = view.target.map(<[u8]>::to_vec);
-    entry.xattrs = view.xattrs.cloned();
-    entry.error = view.error.cloned();
-    entry
-}
-
-fn meta(view: &EntryRef<'_>) -> Option<Meta> {
-    Some(Meta {
-        size: view.size?,
-        mode: view.mode?,
-        uid: view.uid?,
-        gid: view.gid?,
-        mtime_ns: view.mtime_ns?,
-        ctime_ns: view.ctime_ns?,
-        ino: view.ino?,
-        nlink: view.nlink?,
-    })
 }

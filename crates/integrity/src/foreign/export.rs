@@ -9,9 +9,9 @@ use bc_walk::Entries;
 use bc_walk::job::{Error, ErrorKind, path_of};
 
 use crate::error::write_failed;
+use crate::input::stream::Prefetch;
 use crate::input::{ManifestFile, Trust};
-use crate::manifest_stream::Prefetch;
-use crate::verify::tree_options;
+use crate::place::tree_options;
 
 /// Formats of other tools.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

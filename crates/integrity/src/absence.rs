@@ -1,18 +1,51 @@
+//! Recorded entries that the new side does not have, and why: gone, unread, left out, or on a mount
+//! that is missing.
+//!
 //! Directories and files that were mount points when they were recorded and are none now, or over
-//! which another file system lies, or another part of the same one. Files recorded there are
-//! offline, not gone; files that lie there instead are others.
+//! which another file system lies, or another part of the same one, are missing mounts. Files
+//! recorded there are offline, not gone; files that lie there instead are others. Callers that
+//! write where files are missing are refused the whole, as for a root that looks unmounted.
 //!
 //! A mount is identified by its file system (the UUID, else the source, where that names one) and
 //! by the part of it that is mounted. Another part of the same file system is never taken for the
 //! one that was recorded. Another file system may be a copy on a new disk: it is taken for the
-//! old one if any file in it is as recorded (see `evidence`).
+//! old one if any file in it is as recorded (see [`Evidence`]).
 
-use bc_manifest::integrity::{Entry, Kind, Mounted, ROOT};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
-use crate::entry_loader::LoadedEntry;
-use crate::evidence::{Evidence, Weight};
-use crate::options::RootCheck;
-use crate::tree::Link;
+use bc_manifest::integrity::{Entry, Header, Kind, Mounted, ROOT};
+use bc_walk::job::{Error, ErrorKind, path_of};
+
+use crate::Setting;
+use crate::change::Class;
+use crate::entry_ref::{EntryRef, is_same_mtime};
+use crate::options::{MissingMounts, RootCheck};
+use crate::place::{Evidence, Weight};
+use crate::tree::loader::LoadedEntry;
+use crate::tree::unread::UnreadDir;
+use crate::tree::{Link, Tree};
+
+/// Reason for which the new side does not have a recorded entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Absence<'p> {
+    /// It is gone.
+    Removed,
+    /// It could not be looked for: a directory above it could not be read.
+    Unread(UnreadDir<'p>),
+    /// It was not to be looked at.
+    LeftOut,
+    /// It is on a file system that is not mounted any more.
+    Unmounted(MissingMount, Here),
+}
+
+/// Content of a path where another file system was mounted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Here {
+    Nothing,
+    /// A file that is not the recorded one.
+    Other,
+}
 
 /// The mount points missed so far; entries come in path order.
 #[derive(Debug)]
@@ -297,10 +330,101 @@ fn reason(old: &Entry) -> String {
     }
 }
 
+/// State of the mounts below a root, as found so far.
+pub(crate) struct MountGuard<'a> {
+    root: &'a OsStr,
+    refuses: bool,
+    replaced: Replaced,
+    knows: Knows,
+}
+
+impl<'a> MountGuard<'a> {
+    pub(crate) fn new(
+        root: &'a OsStr,
+        missing: MissingMounts,
+        check: RootCheck,
+        header: &Header,
+    ) -> MountGuard<'a> {
+        MountGuard {
+            root,
+            refuses: missing == MissingMounts::Refuse && check == RootCheck::Careful,
+            replaced: Replaced::default(),
+            knows: match header.mount_root {
+                Some(_) => Knows::All,
+                None => Knows::Nothing,
+            },
+        }
+    }
+
+    /// True if entries have to come one by one.
+    pub(crate) fn needs_each(&self) -> bool {
+        self.refuses && !self.replaced.is_empty()
+    }
+
+    /// Takes a path of both sides, before it is judged.
+    pub(crate) fn see(&mut self, tree: &Tree, old: &Entry, new: &LoadedEntry<'_>) {
+        if self.refuses {
+            let mount = new.id.and_then(|id| tree.any_mount(id));
+            self.replaced.see(old, new, mount, self.knows);
+        }
+    }
+
+    /// Takes the class of a path of both sides.
+    pub(crate) fn judged(&mut self, old: &Entry, new: &EntryRef<'_>, class: Class) {
+        let view = EntryRef::from(old);
+        if let Some(weight) = Weight::of(&view).filter(|_| self.needs_each()) {
+            let copied = view.size.is_some() && view.size == new.size && is_same_mtime(&view, new);
+            let matches = matches!(class, Class::Ok | Class::Meta) || copied;
+            self.replaced.leaf(&old.path, weight, matches);
+        }
+    }
+
+    /// Takes a path that the tree does not have. Refuses one on a file system that is not mounted,
+    /// unless missing mounts are only reported.
+    pub(crate) fn gone(&mut self, old: &Entry, why: Absence<'_>) -> Result<(), Error> {
+        match why {
+            Absence::Removed if self.needs_each() => {
+                if let Some(weight) = Weight::of(&EntryRef::from(old)) {
+                    self.replaced.leaf(&old.path, weight, false);
+                }
+            }
+            Absence::Unmounted(lost, _) if self.refuses => {
+                if let Some(why) = why_lost(old, lost) {
+                    return Err(self.refused(&old.path, why));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Refuses another file system in place of a recorded one if nothing in it matches.
+    pub(crate) fn conclude(&self) -> Result<(), Error> {
+        match self.replaced.first().filter(|_| self.refuses) {
+            Some(path) => {
+                let why = "another file system is mounted here than was recorded, and nothing in \
+                           it matches";
+                Err(self.refused(path, why.to_owned()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn refused(&self, path: &[u8], why: String) -> Error {
+        let mut shown = self.root.as_bytes().to_vec();
+        if !shown.ends_with(b"/") {
+            shown.push(b'/');
+        }
+        shown.extend_from_slice(path);
+        Error::at(ErrorKind::Refused, &path_of(&shown), why).unless(Some(Setting::Force))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use bc_manifest::integrity::Kind;
+
+    use super::*;
 
     #[test]
     fn what_lies_below_is_known() {

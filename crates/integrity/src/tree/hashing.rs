@@ -14,12 +14,16 @@ use std::time::Duration;
 
 use bc_digest::{Algorithm, Digest};
 use bc_hash::{DigestSink, HashProgress, Totals, hash_with};
+use bc_manifest::integrity::Kind;
 use bc_pool::Cancel;
 use bc_read::Plan;
 use bc_walk::job::{Error, ErrorKind};
 use bc_walk::{EntryId, FileStat, Listing};
 
-use crate::flow::Flow;
+use std::ops::ControlFlow;
+
+use super::Tree;
+use crate::options::{Job, Work};
 
 /// Entries in a window: few enough that little is left to merge when the last file is read, and
 /// enough small ones for a large file to be read beside.
@@ -35,6 +39,55 @@ const FEW: usize = 64;
 
 /// Interval between the checks for a cancellation of a caller that waits.
 const GLANCE: Duration = Duration::from_millis(20);
+
+/// Bytes of memory for each file beside the listing: entries that wait for their turn, and possible
+/// moves.
+const STATE: u64 = 24;
+
+/// Returns options to hash those entries.
+pub(crate) fn hash_options(
+    tree: &Tree,
+    wanted: impl Fn(EntryId) -> bool,
+    algorithm: Algorithm,
+    work: &Work<'_>,
+) -> Result<bc_hash::HashOptions, Error> {
+    hash_options_beside(0, tree, wanted, algorithm, work)
+}
+
+/// Returns the same options, beside `more` bytes of memory for other things.
+pub(crate) fn hash_options_beside(
+    more: u64,
+    tree: &Tree,
+    wanted: impl Fn(EntryId) -> bool,
+    algorithm: Algorithm,
+    work: &Work<'_>,
+) -> Result<bc_hash::HashOptions, Error> {
+    let mut files = 0;
+    let mut bytes = Some(0);
+    for id in tree.listing.ids().filter(|&id| wanted(id)) {
+        files += 1;
+        let meta = tree.listing.meta(id);
+        bytes = bytes.zip(meta).map(|(sum, meta)| sum + meta.stamp.size);
+    }
+    let few = || bc_hash::bytes_if_few(&tree.listing).filter(|_| work.shows_bytes);
+    let bytes = bytes.or_else(few);
+    let job = Job {
+        files,
+        bytes,
+        memory: tree.listing.memory() + tree.listing.len() as u64 * STATE + more,
+    };
+    let reading = (work.reading)(job).map_err(Error::usage)?;
+    Ok(bc_hash::HashOptions::new(vec![algorithm])
+        .cpu(work.cpu)
+        .read(reading.read)
+        .workers(reading.workers.max(1))
+        .start(reading.start))
+}
+
+/// True if an entry of this kind is read.
+pub(crate) fn is_read(tree: &Tree, id: EntryId) -> bool {
+    crate::entry_ref::kind(tree.listing.kind(id)) == Kind::File
+}
 
 /// The results of one window's files.
 pub(crate) struct Window {
@@ -308,7 +361,7 @@ fn range_of(nth: usize, len: usize) -> Range<u32> {
 }
 
 /// Reads the files of `listing` for which `wanted` holds and passes the windows to `take`, in order
-/// and each exactly once, until it returns [`Flow::Stop`]. Windows without any wanted file come
+/// and each exactly once, until it returns [`ControlFlow::Break(())`]. Windows without any wanted file come
 /// too.
 pub(crate) fn in_order(
     listing: &Listing,
@@ -316,7 +369,7 @@ pub(crate) fn in_order(
     options: &bc_hash::HashOptions,
     cancel: &Cancel,
     progress: &HashProgress,
-    take: impl FnMut(Range<u32>, &Window) -> Result<Flow, Error>,
+    take: impl FnMut(Range<u32>, &Window) -> Result<ControlFlow<()>, Error>,
 ) -> Result<Totals, Error> {
     let earlier = EarlierResults::default();
     in_order_after(earlier, listing, wanted, options, cancel, progress, take)
@@ -330,7 +383,7 @@ pub(crate) fn in_order_after(
     options: &bc_hash::HashOptions,
     cancel: &Cancel,
     progress: &HashProgress,
-    mut take: impl FnMut(Range<u32>, &Window) -> Result<Flow, Error>,
+    mut take: impl FnMut(Range<u32>, &Window) -> Result<ControlFlow<()>, Error>,
 ) -> Result<Totals, Error> {
     earlier.sort_unstable_by_key(|(entry, _)| *entry);
     let is_read = |id: &EntryId| {
@@ -403,8 +456,8 @@ pub(crate) fn in_order_after(
             let taken = wait_for(buffer, nth, cancel, stop)
                 .and_then(|window| take(range_of(nth, listing.len()), window));
             match taken {
-                Ok(Flow::Continue) => {}
-                Ok(Flow::Stop) => break,
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => break,
                 Err(error) => {
                     result = Err(error);
                     break;
@@ -457,7 +510,7 @@ fn alone(
     options: &bc_hash::HashOptions,
     cancel: &Cancel,
     progress: &HashProgress,
-    mut take: impl FnMut(Range<u32>, Window) -> Result<Flow, Error>,
+    mut take: impl FnMut(Range<u32>, Window) -> Result<ControlFlow<()>, Error>,
 ) -> Result<Totals, Error> {
     let mut totals = Totals::default();
     let mut begun = 0;
@@ -470,7 +523,7 @@ fn alone(
             begun = end;
         }
         let window = wait_for(buffer, nth, cancel, &Cancel::new())?;
-        if take(range_of(nth, buffer.listing.len()), window)? == Flow::Stop {
+        if take(range_of(nth, buffer.listing.len()), window)?.is_break() {
             break;
         }
     }
