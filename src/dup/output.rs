@@ -115,7 +115,9 @@ pub fn prune_event(event: &PruneEvent, session: &Session, steps: &OutputLines) {
     match event {
         PruneEvent::Step(_, outcome) | PruneEvent::Tree(_, outcome) => match outcome {
             StepOutcome::Skipped(skip) if skip.is_error() => report.problem(event),
-            StepOutcome::Skipped(Skip::Filtered(_) | Skip::Stays | Skip::HoldsChosen(_)) => {
+            StepOutcome::Skipped(
+                Skip::Filtered(_) | Skip::Stays | Skip::HoldsChosen(_) | Skip::UnknownStage,
+            ) => {
                 report.warning(event);
             }
             StepOutcome::Skipped(_) => report.note(event),
@@ -276,6 +278,9 @@ pub fn undo_event(event: UndoEvent<'_>, session: &Session, steps: &OutputLines) 
             steps.write(|to| writeln!(to, "restore {path} ({action}), incomplete"));
         }
         UndoOutcome::Unneeded => report.note(format_args!("{path}: nothing to undo")),
+        UndoOutcome::Failed(skip @ Skip::UnknownStage) => {
+            report.warning(format!("{path}: {skip}"));
+        }
         UndoOutcome::Failed(skip) => {
             let failed = Diagnostic::from(&skip.failure(event.path, "undo"));
             report.problem(failed.worded(format!("{path}: not restored: {skip}")));

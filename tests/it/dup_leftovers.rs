@@ -1,5 +1,5 @@
-//! What killed runs left is removed where a run comes by, but nothing of a reference's is, and
-//! nothing to which only a link within the destination leads.
+//! What killed runs left is removed where a run comes by, but nothing of a reference's is, nothing to
+//! which only a link within the destination leads, and nothing for its name alone.
 
 use bc_testkit::TestTree;
 
@@ -17,7 +17,7 @@ fn nothing_of_a_reference_is_cleared_away() {
             "ref" => format!("ref/in/{PART}"),
             _ => format!("in/{PART}"),
         };
-        t.write(&left, "half").dir("D");
+        t.write(&left, "sam").dir("D");
         match link {
             true => t.symlink("../ref/in", "D/in"),
             false => t.dir("D/in"),
@@ -32,7 +32,7 @@ fn nothing_of_a_reference_is_cleared_away() {
                     .args(["in", "ref/a"])
                     .go();
                 assert!(!run.text().contains("remove "), "{action} {dry}: {run:?}");
-                assert_eq!(t.read(&left), b"half", "{action} {dry}");
+                assert_eq!(t.read(&left), b"sam", "{action} {dry}");
             }
         }
     }
@@ -42,19 +42,43 @@ fn nothing_of_a_reference_is_cleared_away() {
 fn links_within_the_destination_lead_nowhere() {
     let t = TestTree::new();
     t.write("a", "same").write("in/x", "same").dir("D");
-    t.write(format!("else/{PART}"), "half")
+    t.write(format!("else/{PART}"), "sam")
         .symlink("../else", "D/in");
     t.bc_line("dup prune --action=move:D --keep=first --yes --journal=../j a in")
         .go()
         .code(1)
         .stderr_has("symbolic links");
     assert!(t.exists("in/x"));
-    assert_eq!(t.read(format!("else/{PART}")), b"half");
+    assert_eq!(t.read(format!("else/{PART}")), b"sam");
     // What lies where the move goes is removed.
-    t.remove("D/in").write(format!("D/in/{PART}"), "half");
+    t.remove("D/in").write(format!("D/in/{PART}"), "sam");
     t.bc_line("dup prune --action=move:D --keep=first --yes --journal=../j a in")
         .go()
         .code(0)
         .stdout_has("remove ");
     assert!(!t.exists(format!("D/in/{PART}")) && t.exists("D/in/x"));
+}
+
+#[test]
+fn nothing_goes_for_its_name() {
+    let t = TestTree::new();
+    t.write("in/a", "same").write("in/x", "same");
+    t.write(format!("in/{PART}"), "mine");
+    let warning = format!("{PART}, left over by a run that was killed: skipped: kept because");
+    for dry in ["--dry-run", "--yes"] {
+        t.bc_line(&format!(
+            "dup prune --action=delete --keep=first {dry} --journal=../j in"
+        ))
+        .go()
+        .code(0)
+        .stderr_has(&warning);
+        assert_eq!(t.read(format!("in/{PART}")), b"mine");
+    }
+    for dry in ["--dry-run", ""] {
+        t.bc_line(&format!("dup undo {dry} ../j"))
+            .go()
+            .code(0)
+            .stderr_has(format!("{PART}: kept because"));
+        assert_eq!(t.read(format!("in/{PART}")), b"mine");
+    }
 }

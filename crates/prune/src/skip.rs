@@ -106,6 +106,9 @@ pub enum Skip {
     },
     /// The copy that a killed move made, of a file whose content may be nowhere else by now.
     LastCopy,
+    /// It has the name of a copy that a killed run was making, and what it holds is not known to be
+    /// in another file.
+    UnknownStage,
     /// Another process changed or removed the copy that was to replace it.
     CopyChanged,
     /// A leftover of a killed run may be the file of this path.
@@ -240,6 +243,7 @@ impl Skip {
                 | Skip::KeeperBelow
                 | Skip::Temporary
                 | Skip::InUse
+                | Skip::UnknownStage
                 | Skip::Filtered(_)
                 | Skip::Stays
                 | Skip::HoldsChosen(_)
@@ -306,6 +310,7 @@ impl Skip {
             Skip::ReferenceUndecided => "reference or not is unknown",
             Skip::CopyStays { .. } => "copy left",
             Skip::LastCopy => "copy of a killed move",
+            Skip::UnknownStage => "temporary of unknown content",
             Skip::CopyChanged => "copy changed",
             Skip::Rest { why, .. } => why.reason(),
             Skip::Original => "original of a killed move",
@@ -417,6 +422,9 @@ impl fmt::Display for Skip {
             }
             Skip::LastCopy => f.write_str(
                 "the copy that a killed move made, kept because nothing else is known to have its content",
+            ),
+            Skip::UnknownStage => f.write_str(
+                "kept because what it holds is not known to be in another file; if you do not need it, remove it",
             ),
             Skip::CopyChanged => {
                 f.write_str("its copy was changed or taken away meanwhile")

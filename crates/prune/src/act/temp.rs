@@ -158,12 +158,34 @@ pub(crate) fn remove(
     temps: &Temps,
     proof: impl Fn() -> Result<(), Skip>,
 ) -> Result<(), Skip> {
+    let temp = temps.name(|temp| take_name(target, temp))?;
+    remove_taken(target, &temp, proof)
+}
+
+/// Removes a copy that a killed run was making, in the same way: should this run be killed too, it
+/// has the name of such a copy still.
+pub(crate) fn remove_stage(
+    target: &OpenFile,
+    temps: &Temps,
+    proof: impl Fn() -> Result<(), Skip>,
+) -> Result<(), Skip> {
+    let temp = temps.part(|temp| take_name(target, temp))?;
+    remove_taken(target, &temp, proof)
+}
+
+fn take_name(target: &OpenFile, temp: &CStr) -> call::Result<()> {
     let dir: &OwnedFd = &target.dir;
-    let name = target.name.as_c_str();
-    let temp = temps.name(|temp| entry::rename_new(dir, name, dir, temp))?;
-    settle_taken(target, &temp, || {
-        let proven = target.check_content_at(&temp).and_then(|()| proof());
-        proven.and_then(|()| Ok(entry::unlink(dir, &*temp)?))
+    entry::rename_new(dir, &target.name, dir, temp)
+}
+
+fn remove_taken(
+    target: &OpenFile,
+    temp: &CStr,
+    proof: impl Fn() -> Result<(), Skip>,
+) -> Result<(), Skip> {
+    settle_taken(target, temp, || {
+        let proven = target.check_content_at(temp).and_then(|()| proof());
+        proven.and_then(|()| Ok(entry::unlink(&target.dir, temp)?))
     })
 }
 

@@ -50,3 +50,56 @@ pub(crate) fn compare_while(
         Err(Skip::Changed)
     }
 }
+
+/// Returns true if the first `size` bytes of `file` are all of `beginning`, which has that size.
+pub(crate) fn is_beginning(
+    beginning: &OwnedFd,
+    file: &OwnedFd,
+    size: u64,
+    cancel: &Cancel,
+) -> Result<bool, Skip> {
+    let mut buffers = Default::default();
+    let mut sides = SideBySide::new([beginning.as_fd(), file.as_fd()], size, &mut buffers);
+    while !sides.is_over() {
+        if cancel.is_cancelled() {
+            return Err(Skip::Cancelled);
+        }
+        let [here, there] = sides.read().map_err(|unread| unread.call)?;
+        if !there.starts_with(here) {
+            return Ok(false);
+        }
+    }
+    Ok(sides.offset() == size)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_beginning_is_all_of_a_file_and_some_of_another() {
+        let file = |content: &[u8]| {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(content).unwrap();
+            OwnedFd::from(file)
+        };
+        let long: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
+        for length in [0, 1, 100, 262_143, 262_144, 262_145, 600_000, long.len()] {
+            let is = |content: &[u8], size: usize| {
+                let of = [file(content), file(&long)];
+                is_beginning(&of[0], &of[1], size as u64, &Cancel::new()).unwrap()
+            };
+            assert!(is(&long[..length], length), "{length}");
+            if length > 0 {
+                let mut other = long[..length].to_vec();
+                other[length - 1] ^= 1;
+                assert!(!is(&other, length), "{length}");
+                // It has changed meanwhile.
+                assert!(!is(&long[..length], length - 1), "{length}");
+            }
+        }
+        assert!(!is_beginning(&file(b"ab"), &file(b"a"), 2, &Cancel::new()).unwrap());
+    }
+}

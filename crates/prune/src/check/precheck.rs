@@ -19,6 +19,7 @@ use crate::check::freed::TakenSpace;
 use crate::check::meta::difference;
 use crate::check::open_file::{self, OpenFile, Watched};
 use crate::check::permitted;
+use crate::leftovers::sweep::StageSources;
 use crate::means::{Run, State};
 use crate::options::Force;
 use crate::plan::{Fact, Facts, Need, Next, Opened, Order, next};
@@ -57,7 +58,11 @@ impl Run<'_> {
         if state.entries.contains(&entry) {
             return Err(Skip::SameName);
         }
-        self.sweep(&dir, &entry.0, &file.path);
+        let sources = StageSources {
+            kept_file,
+            dir: &dir,
+        };
+        self.sweep(&dir, &entry.0, &file.path, sources);
         let opened = match state.stamps.get(&file.id) {
             None if state.may_be_other_name(file) => {
                 open_file::open_again_in(&dir, &entry.1, file, file.stamp)
@@ -188,7 +193,11 @@ impl Run<'_> {
             }
             Need::Destination => {
                 if let StepKind::Move(to) = kind {
-                    self.sweep_destination(to);
+                    let sources = StageSources {
+                        kept_file,
+                        dir: &held.dir,
+                    };
+                    self.sweep_destination(to, sources);
                     self.check_destination(to, kept_file, held)?;
                 }
             }

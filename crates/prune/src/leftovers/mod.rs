@@ -1,6 +1,229 @@
-//! What killed runs left: recognised by its names, told from what a living run is at, and removed
-//! where that loses nothing.
+//! Temporary names of runs that were killed: distinguished from those of living runs, and removed
+//! only where that cannot lose a content. A name authorises nothing: whoever has it may have been
+//! given it by hand.
+//!
+//! A regular file that was set aside may have its last name there, so it goes only through the same
+//! proofs as a duplicate that is deleted. A copy that was being made goes if it is empty, if its
+//! directory has another name of it, or if it is the beginning of a file that is there
+//! ([`RemovableStage`]); a symbolic link holds nothing and goes at once. The names are in
+//! [`bc_edit::names::prune`].
+//!
+//! A living run holds a lock on the directory ([`claim`]); where locks cannot be relied on,
+//! everything stays but probes, empty files by which earlier versions asked where a directory is
+//! seen: a run that finds its own gone has no answer and does nothing.
 
 pub(crate) mod claim;
-pub(crate) mod leftover;
 pub(crate) mod sweep;
+
+use std::ffi::{CStr, CString};
+use std::os::fd::OwnedFd;
+
+use bc_edit::entry;
+use bc_edit::names::prune::{Mark, Suffix, is_ours, is_seen, parse};
+use bc_fs::call;
+use bc_fs::meta;
+use bc_pool::Cancel;
+use bc_walk::{FileKind, FileStat, Identity};
+use rustix::fs::{Dir, Mode, OFlags};
+
+use crate::act::temp::{self, Temps};
+use crate::check::compare::is_beginning;
+use crate::check::distinct;
+use crate::check::open_file::{OpenFile, identity_at};
+use crate::skip::Skip;
+
+/// Regular files that finished runs left in a directory.
+#[derive(Default)]
+pub(crate) struct LeftFiles {
+    /// Names that may be the last ones of their files.
+    pub(crate) set_aside: Vec<CString>,
+    /// Names of copies that were being made.
+    pub(crate) stages: Vec<CString>,
+}
+
+impl LeftFiles {
+    /// Lists them. If their runs are over is known by [`claim::alone`].
+    pub(crate) fn of(dir: &OwnedFd) -> LeftFiles {
+        let files = of_others(dir, |suffix, stat| {
+            suffix != Suffix::Probe && stat.kind() == FileKind::File
+        });
+        let is_stage =
+            |name: &CString| parse(name.to_bytes()).is_some_and(|name| name.suffix == Suffix::Part);
+        let (stages, set_aside) = files.into_iter().partition(is_stage);
+        LeftFiles { set_aside, stages }
+    }
+
+    /// Returns the copies among them that a killed run had given their names: which file each was
+    /// made of, and which file it is.
+    pub(crate) fn traces(&self, dir: &OwnedFd) -> impl Iterator<Item = (Mark, Identity)> {
+        self.stages.iter().filter_map(move |name| {
+            let stat = meta::stat_at(dir, name).ok()?;
+            Some((parse(name.to_bytes())?.mark?, stat.id))
+        })
+    }
+}
+
+/// Returns the names in `dir` that hold nothing by themselves: runs' symbolic links, and probes. If
+/// their runs are over is known by [`claim::alone`], but for probes.
+fn disposable(dir: &OwnedFd) -> Vec<CString> {
+    of_others(dir, |suffix, stat| match (suffix, stat.kind()) {
+        (Suffix::Name, FileKind::Symlink) => true,
+        (Suffix::Probe, FileKind::File) => stat.stamp.size == 0,
+        _ => false,
+    })
+}
+
+/// Returns the symbolic links in `dir` that finished runs had set aside.
+pub(crate) fn links(dir: &OwnedFd) -> Vec<CString> {
+    of_others(dir, |suffix, stat| {
+        suffix == Suffix::Name && stat.kind() == FileKind::Symlink
+    })
+}
+
+fn is_probe(name: &CStr) -> bool {
+    parse(name.to_bytes()).is_some_and(|name| name.suffix == Suffix::Probe)
+}
+
+/// A regular file of this number in `dir`, under a name that is not of ours.
+pub(crate) fn with_number(dir: &OwnedFd, ino: u64) -> Option<CString> {
+    let name = |entry: rustix::fs::DirEntry| entry.file_name().to_owned();
+    let mut names = entries(dir).into_iter().flatten().map(name);
+    names.find(|name| {
+        !is_ours(name.to_bytes())
+            && meta::stat_at(dir, name)
+                .is_ok_and(|stat| stat.id.ino == ino && stat.kind() == FileKind::File)
+    })
+}
+
+/// Returns the entries of a directory; `None` where it cannot be listed.
+pub(crate) fn entries(dir: &OwnedFd) -> Option<impl Iterator<Item = rustix::fs::DirEntry>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let listing = rustix::fs::openat(dir, c".", flags, Mode::empty()).ok()?;
+    Some(Dir::new(listing).ok()?.filter_map(Result::ok))
+}
+
+fn of_others(dir: &OwnedFd, wanted: impl Fn(Suffix, &FileStat) -> bool) -> Vec<CString> {
+    let mut found: Vec<CString> = entries(dir)
+        .into_iter()
+        .flatten()
+        .filter(|entry| {
+            let name = entry.file_name().to_bytes();
+            is_ours(name) && !is_seen(name)
+        })
+        .map(|entry| entry.file_name().to_owned())
+        .filter(|name| {
+            let Some(parsed) = parse(name.to_bytes()) else {
+                return false;
+            };
+            meta::stat_at(dir, name).is_ok_and(|stat| wanted(parsed.suffix, &stat))
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// Removes probes, and names that are [`disposable`] while no run is at work in `dir`; with
+/// `remove` `false` only lists them. Names that are `protected` stay. Returns each name with the
+/// result.
+pub(crate) fn clear(
+    dir: &OwnedFd,
+    remove: bool,
+    mut protected: impl FnMut(&CStr, Identity) -> bool,
+) -> Vec<(CString, call::Result<()>)> {
+    let cleared = |name: CString| {
+        let done = match remove {
+            true => entry::unlink(dir, &name),
+            false => Ok(()),
+        };
+        (name, done)
+    };
+    let found = disposable(dir).into_iter();
+    let (probes, rest): (Vec<_>, Vec<_>) = found.partition(|name| is_probe(name));
+    let mut done: Vec<_> = probes.into_iter().map(cleared).collect();
+    if rest.is_empty() {
+        return done;
+    }
+    let Some(_claim) = claim::alone(dir) else {
+        return done;
+    };
+    // Listed again: now no run can make one.
+    let rest = disposable(dir).into_iter().filter(|name| {
+        !is_probe(name) && meta::stat_at(dir, name).is_ok_and(|stat| !protected(name, stat.id))
+    });
+    done.extend(rest.map(cleared));
+    done
+}
+
+/// A copy that a killed run was making, and that can be removed without losing anything.
+pub(crate) struct RemovableStage<'s> {
+    held: OpenFile,
+    content: ContentElsewhere<'s>,
+}
+
+/// Proof that what a copy holds is to be found under another name.
+enum ContentElsewhere<'s> {
+    /// It holds nothing.
+    Empty,
+    /// Its directory has this name of it, too.
+    OtherName(CString),
+    /// All that it holds is the beginning of this file.
+    BeginningOf(&'s OpenFile),
+}
+
+impl<'s> RemovableStage<'s> {
+    /// Opens the copy that has the name `name` in `dir`, at this path, and looks for what it holds:
+    /// under another name in `dir`, or in one of `sources`. `None` if that is nowhere. To be called
+    /// while no run is at work in the directory.
+    ///
+    /// # Errors
+    /// If another process writes to it, or the system refuses a look.
+    pub(crate) fn prove(
+        dir: &OwnedFd,
+        name: &CString,
+        path: &[u8],
+        sources: &[&'s OpenFile],
+        cancel: &Cancel,
+    ) -> Result<Option<RemovableStage<'s>>, Skip> {
+        let mut held = OpenFile::find(dir, name, path)?;
+        held.watch()?;
+        let size = held.stat.stamp.size;
+        if size == 0 {
+            let content = ContentElsewhere::Empty;
+            return Ok(Some(RemovableStage { held, content }));
+        }
+        if held.stat.nlink > 1
+            && let Some(other) = with_number(dir, held.stat.id.ino)
+            && identity_at(dir, &other)? == Some(held.stat.id)
+        {
+            let content = ContentElsewhere::OtherName(other);
+            return Ok(Some(RemovableStage { held, content }));
+        }
+        for source in sources {
+            if distinct::check(source, &held).is_ok()
+                && is_beginning(&held.file, &source.file, size, cancel)?
+                && source.check().is_ok()
+            {
+                let content = ContentElsewhere::BeginningOf(source);
+                return Ok(Some(RemovableStage { held, content }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Removes it, unless it or the proof has changed since.
+    ///
+    /// # Errors
+    /// With the reason why it stays.
+    pub(crate) fn remove(&self, temps: &Temps) -> Result<(), Skip> {
+        temp::remove_stage(&self.held, temps, || match &self.content {
+            ContentElsewhere::Empty => Ok(()),
+            ContentElsewhere::OtherName(other) => {
+                match identity_at(&self.held.dir, other)? == Some(self.held.stat.id) {
+                    true => Ok(()),
+                    false => Err(Skip::Changed),
+                }
+            }
+            ContentElsewhere::BeginningOf(source) => source.check(),
+        })
+    }
+}

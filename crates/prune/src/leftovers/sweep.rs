@@ -1,7 +1,7 @@
 //! Leftovers of killed runs under temporary names: files that a search found among others, and
 //! names in the directories that a run visits.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
 use bc_edit::content;
@@ -20,7 +20,7 @@ use crate::check::compare::compare;
 use crate::check::meta::not_in;
 use crate::check::open_file::{self, OpenFile};
 use crate::leftovers::claim;
-use crate::leftovers::leftover;
+use crate::leftovers::{self, LeftFiles, RemovableStage};
 use crate::means::{Run, State};
 use crate::options::{OnMetadataDiff, RunMode};
 use crate::skip::Skip;
@@ -39,12 +39,14 @@ impl Run<'_> {
         state.catch_up(kept_file);
         self.means.parents.let_go();
         kept_file.dir.unlock();
-        let outcome = match self.remove_left_over(kept_file, file, state) {
-            Ok(outcome) => outcome,
-            Err(skip) => StepOutcome::Skipped(skip),
-        };
+        let removed = self.remove_left_over(kept_file, file, state);
         kept_file.release();
-        self.outcomes.report(step, outcome);
+        match removed {
+            Ok(outcome) => self.outcomes.report(step, outcome),
+            // It went when its directory was searched for leftovers.
+            Err(Skip::Gone) => {}
+            Err(skip) => self.outcomes.report(step, StepOutcome::Skipped(skip)),
+        }
     }
 
     fn remove_left_over(
@@ -84,7 +86,7 @@ impl Run<'_> {
         let _claim = claim::alone(&held.dir).ok_or(Skip::InUse)?;
         if self.options.mode == RunMode::DryRun {
             if let Some(copy) = &copy {
-                self.sweep_beside(copy);
+                self.sweep_beside(copy, kept_file, &held);
             }
             return Ok(StepOutcome::Would { freed });
         }
@@ -101,7 +103,7 @@ impl Run<'_> {
                     let proof = || kept_file.outlives(&held).and_then(|()| copy.check());
                     let last = || copy.check();
                     give_up(&held, &own, id, &self.means.shared.temps, proof, last)?;
-                    self.sweep_beside(&copy);
+                    self.sweep_beside(&copy, kept_file, &held);
                     let (dir, name, id) = (copy.dir, copy.name, copy.stat.id);
                     state.arrived = Some((held.stat.id, Arrived { dir, name, id }));
                 }
@@ -157,36 +159,60 @@ impl Run<'_> {
         Ok(found)
     }
 
-    /// Removes leftovers beside the copy of a killed move, or reports that it would.
-    fn sweep_beside(&mut self, copy: &OpenFile) {
+    /// Removes leftovers beside the copy that a killed move made of `original`, or reports that it
+    /// would.
+    fn sweep_beside(&mut self, copy: &OpenFile, kept_file: &OpenFile, original: &OpenFile) {
         if let Ok(stat) = meta::stat(&copy.dir) {
-            self.sweep(&copy.dir, &stat.id, &copy.path);
+            let sources = StageSources {
+                kept_file,
+                dir: &original.dir,
+            };
+            self.sweep(&copy.dir, &stat.id, &copy.path, sources);
         }
     }
 
     /// Removes dead runs' links and unfinished copies from a directory.
-    pub(crate) fn sweep(&mut self, dir: &OwnedFd, id: &Identity, beside: &[u8]) {
+    pub(crate) fn sweep(
+        &mut self,
+        dir: &OwnedFd,
+        id: &Identity,
+        beside: &[u8],
+        sources: StageSources<'_>,
+    ) {
         if self.means.swept.insert(*id) {
             let shared = self.means.shared.clone();
-            shared.sweep(*id, || self.search(dir, beside));
+            shared.sweep(*id, || self.search(dir, beside, sources));
         }
     }
 
-    fn search(&mut self, dir: &OwnedFd, beside: &[u8]) {
+    fn search(&mut self, dir: &OwnedFd, beside: &[u8], sources: StageSources<'_>) {
         if self.places.protect(dir) {
             return;
         }
         // The names that prove it go now.
-        self.copies.traces.extend(leftover::traces(dir));
+        let left = LeftFiles::of(dir);
+        self.copies.traces.extend(left.traces(dir));
         let remove = self.options.mode == RunMode::Execute;
-        let protected = |name: &CStr, id| {
-            self.options.references.has_file(id) || self.places.is_elsewhere(dir, name)
-        };
-        for (name, removed) in leftover::clear(dir, remove, protected) {
-            let path = sibling(beside, name.as_bytes());
+        let mut swept: Vec<(CString, Result<(), Skip>)> = Vec::new();
+        for (name, removed) in leftovers::clear(dir, remove, |name, id| self.stays(dir, name, id)) {
+            swept.push((name, removed.map_err(Skip::from)));
+        }
+        if !left.stages.is_empty()
+            && let Some(_claim) = claim::alone(dir)
+        {
+            // Listed again: now no run can make one.
+            for name in LeftFiles::of(dir).stages {
+                if meta::stat_at(dir, &name).is_ok_and(|stat| !self.stays(dir, &name, stat.id)) {
+                    let path = sibling(beside, name.as_bytes());
+                    let removed = self.remove_stage(dir, &name, &path, sources);
+                    swept.push((name, removed));
+                }
+            }
+        }
+        for (name, removed) in swept {
             let step = Step {
                 kind: StepKind::Leftover,
-                target: path,
+                target: sibling(beside, name.as_bytes()),
                 kept_file: Vec::new(),
                 reference: false,
                 size: 0,
@@ -194,9 +220,51 @@ impl Run<'_> {
             let outcome = match removed {
                 Ok(()) if remove => StepOutcome::done(0),
                 Ok(()) => StepOutcome::Would { freed: 0 },
-                Err(failed) => StepOutcome::Skipped(failed.into()),
+                Err(skip) => StepOutcome::Skipped(skip),
             };
             self.outcomes.report(step, outcome);
         }
+    }
+
+    /// Returns true if a leftover of this name and identity may be a reference's, or is one's.
+    fn stays(&mut self, dir: &OwnedFd, name: &CStr, id: Identity) -> bool {
+        self.options.references.has_file(id) || self.places.is_elsewhere(dir, name)
+    }
+
+    /// Removes a copy that a killed run was making, if what it holds is elsewhere; in a dry run only
+    /// proves that.
+    fn remove_stage(
+        &self,
+        dir: &OwnedFd,
+        name: &CString,
+        path: &[u8],
+        sources: StageSources<'_>,
+    ) -> Result<(), Skip> {
+        let original = sources.original_of(name);
+        let files: Vec<&OpenFile> = [sources.kept_file].into_iter().chain(&original).collect();
+        let stage = RemovableStage::prove(dir, name, path, &files, self.means.cancel)?;
+        let stage = stage.ok_or(Skip::UnknownStage)?;
+        match self.options.mode {
+            RunMode::DryRun => Ok(()),
+            RunMode::Execute => stage.remove(&self.means.shared.temps),
+        }
+    }
+}
+
+/// Files that copies in the making may be the beginnings of.
+#[derive(Clone, Copy)]
+pub(crate) struct StageSources<'s> {
+    /// The kept file of the group at hand.
+    pub(crate) kept_file: &'s OpenFile,
+    /// The directory in which the originals of copies lie that their names identify.
+    pub(crate) dir: &'s OwnedFd,
+}
+
+impl StageSources<'_> {
+    /// Opens the file that the name of a copy says it was made of, if it may be that one.
+    fn original_of(&self, name: &CStr) -> Option<OpenFile> {
+        let mark = prune_names::parse(name.to_bytes())?.mark?;
+        let found = leftovers::with_number(self.dir, mark.id.ino)?;
+        OpenFile::find(self.dir, &found, found.as_bytes()).ok()
     }
 }

@@ -426,7 +426,7 @@ fn what_lies_beside_the_copy_is_foreseen() {
     let one = moved(to.path(), &tree, "b/one");
     // No process has that number.
     let part = one.with_file_name(".bc-dup.4194305.7.0.part");
-    fs::write(&part, "half").unwrap();
+    fs::write(&part, &content()[..99]).unwrap();
     let given = options(action(to.path()));
     let dry = PruneOptions {
         mode: RunMode::DryRun,
@@ -438,6 +438,61 @@ fn what_lies_beside_the_copy_is_foreseen() {
     assert_eq!(foreseen.leftovers, done.leftovers, "{reported:?} {lines:?}");
     if meta::born_ns(fs::File::open(&one).unwrap()).is_some() {
         assert!(!part.exists() && !left.exists(), "{lines:?}");
+    }
+}
+
+/// A name authorises nothing: what has the name of a copy in the making goes only if all that it
+/// holds is somewhere else, and is reported otherwise.
+#[test]
+fn what_is_called_like_a_stage_stays_with_what_is_nowhere_else() {
+    let whole = content();
+    let mut other = whole[..99].to_vec();
+    other[98] ^= 1;
+    let longer = [&whole[..], b"more"].concat();
+    let contents: [(&[u8], bool); 5] = [
+        (b"", true),
+        (&whole[..99], true),
+        (&whole, true),
+        (&other, false),
+        (&longer, false),
+    ];
+    for (held, goes) in contents {
+        for index in 0..4 {
+            for undone in [false, true] {
+                let tree = sample();
+                let action = actions(&tree)[index].clone();
+                if undone {
+                    let (_, lines) = super::moves::run_journalled(&tree, &options(action.clone()));
+                    assert_eq!(lines.len(), 3, "{lines:?}");
+                }
+                // No process has that number.
+                let part = tree.join("b/.bc-dup.4194305.7.0.part");
+                fs::write(&part, held).unwrap();
+                let (leftovers, failed, lines) = match undone {
+                    true => {
+                        let (dry, reported) = undo_dry(&tree);
+                        let (done, lines) = undo_all(&tree);
+                        assert_eq!(dry.leftovers, done.leftovers, "{reported:?} {lines:?}");
+                        assert_eq!(done.restored, 3, "{lines:?}");
+                        (done.leftovers, done.failed, lines)
+                    }
+                    false => {
+                        let (done, lines) = run(&tree, &options(action.clone()));
+                        assert_eq!(done.changed, 3, "{lines:?}");
+                        (done.leftovers, done.errors, lines)
+                    }
+                };
+                let context = format!("{action:?}, undone {undone}, goes {goes}: {lines:?}");
+                assert_eq!(fs::read(&part).ok().is_none(), goes, "{context}");
+                assert_eq!((leftovers, failed), (u64::from(goes), 0), "{context}");
+                let named = |line: &&String| {
+                    !goes && (line.contains(".part") || line.contains("UnknownStage"))
+                };
+                let reported = lines.iter().filter(named).count();
+                assert_eq!(reported, usize::from(!goes), "{context}");
+                assert!(goes || fs::read(&part).unwrap() == held, "{context}");
+            }
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use super::{Found, Undo, UndoOutcome, find};
 use crate::act::moving::copy::given;
 use crate::check::meta::{give_metadata, give_times, lacking, read_metadata};
 use crate::journal::JournalStep;
-use crate::leftovers::leftover;
+use crate::leftovers;
 use crate::options::RunMode;
 use crate::skip::Skip;
 
@@ -155,7 +155,7 @@ impl Undo<'_> {
         };
         let mut ours: HashSet<Identity> = HashSet::new();
         let mut others = Vec::new();
-        for entry in leftover::entries(opened).ok_or(unreadable)? {
+        for entry in leftovers::entries(opened).ok_or(unreadable)? {
             let name = entry.file_name();
             if matches!(name.to_bytes(), b"." | b"..") || prune_names::is_ours(name.to_bytes()) {
                 continue;

@@ -12,6 +12,7 @@ use bc_fs::mount::{Links, basic_traits};
 use bc_walk::{FileKind, Identity};
 use rustix::io::Errno;
 
+use super::leftovers::StageMeans;
 use super::moved::is_copy;
 use super::names::Another;
 use super::overlay::NamedLater;
@@ -307,6 +308,28 @@ impl Undo<'_> {
             self.leftovers
                 .remove_equal(entry, kept.as_ref(), self.mode, &self.temps, self.cancel);
         for name in removed {
+            self.would_go(&name);
+        }
+    }
+
+    /// Removes copies that killed runs were making of the step's file, or of what was made of it; or
+    /// records that they would go.
+    pub(super) fn remove_stages(&mut self, entry: &JournalStep, path: &[u8], failed: bool) {
+        if self.leftovers.has_no_stage() {
+            return;
+        }
+        let moved = entry.destination().and_then(|to| self.held(entry, &to));
+        let sources = [self.held(entry, path), self.kept_file(entry).ok(), moved];
+        let sources: Vec<&OpenFile> = sources.iter().flatten().collect();
+        let means = StageMeans {
+            mode: self.mode,
+            temps: &self.temps,
+            cancel: self.cancel,
+        };
+        for name in self
+            .leftovers
+            .remove_stages(entry, &sources, failed, &means)
+        {
             self.would_go(&name);
         }
     }

@@ -7,6 +7,7 @@ use bc_walk::job::{Error, Means, Progress, missing, path_of, require, unless_can
 
 use super::{UndoEvent, UndoOutcome, undo};
 use crate::options::RunMode;
+use crate::skip::Skip;
 
 /// Takes back the steps that a [journal](crate::PruneOptions::journal) records: the last step first,
 /// each only if the file is still as the step left it.
@@ -80,7 +81,7 @@ impl Undone {
     fn hear(&mut self, event: &UndoEvent<'_>) {
         let lost = match event.outcome {
             UndoOutcome::Restored { lost } | UndoOutcome::Would { lost } => lost.clone(),
-            UndoOutcome::Unneeded => return,
+            UndoOutcome::Unneeded | UndoOutcome::Failed(Skip::UnknownStage) => return,
             UndoOutcome::Failed(skip) => {
                 self.errors.push(skip.failure(event.path, event.action));
                 return;

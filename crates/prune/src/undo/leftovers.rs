@@ -12,7 +12,7 @@ use bc_edit::names::prune::Mark;
 use bc_fs::call::FailedCall;
 use bc_fs::dirfd;
 use bc_fs::meta;
-use bc_fs::path::sibling;
+use bc_fs::path::{sibling, split};
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity};
 use rustix::io::Errno;
@@ -27,7 +27,7 @@ use crate::check::distinct;
 use crate::check::open_file::{self, OpenFile};
 use crate::journal::JournalStep;
 use crate::leftovers::claim;
-use crate::leftovers::leftover;
+use crate::leftovers::{self, LeftFiles, RemovableStage};
 use crate::options::RunMode;
 use crate::skip::Skip;
 
@@ -35,10 +35,12 @@ use crate::skip::Skip;
 #[derive(Default)]
 pub(super) struct Leftovers {
     found: HashMap<Identity, Vec<CString>>,
+    /// Copies that were being made.
+    stages: HashMap<Identity, Vec<CString>>,
     /// The paths of those directories.
     paths: HashMap<Identity, Vec<u8>>,
-    /// Whole copies that may be the last to have their content.
-    pub(super) last: Vec<Vec<u8>>,
+    /// Those of the copies that are whole, and may be the last to have their content.
+    last: HashSet<Vec<u8>>,
     /// Leftovers that were reported already.
     spoken_for: HashSet<Vec<u8>>,
     /// Those that were removed, or would be.
@@ -62,12 +64,7 @@ struct SetAside {
 impl Leftovers {
     /// Removes names that hold nothing from the directories of a step, and records those that may
     /// hold a file. Returns those that went, or would.
-    pub(super) fn look(
-        &mut self,
-        entry: &JournalStep,
-        mode: RunMode,
-        cancel: &Cancel,
-    ) -> Vec<Vec<u8>> {
+    pub(super) fn look(&mut self, entry: &JournalStep, mode: RunMode) -> Vec<Vec<u8>> {
         let mut gone = Vec::new();
         for (dir, _) in directories(entry) {
             let Ok(id) = meta::stat(&dir).map(|stat| stat.id) else {
@@ -79,19 +76,15 @@ impl Leftovers {
             if self.found.contains_key(&id) {
                 continue;
             }
-            let mut last = Vec::new();
-            let done = leftover::clear(&dir, mode == RunMode::Execute, |name, _| {
-                let is_last = is_last(entry, &dir, name, cancel);
-                last.extend(is_last.then(|| name.to_owned()));
-                is_last
-            });
+            let done = leftovers::clear(&dir, mode == RunMode::Execute, |_, _| false);
             let path = self.paths.get(&id).cloned().unwrap_or_default();
             let whole = |name: &CString| [&path, b"/".as_slice(), name.as_bytes()].concat();
-            self.last.extend(last.iter().map(whole));
             let went = done.iter().filter(|(_, done)| done.is_ok());
             let went = went.map(|(name, _)| whole(name));
             gone.extend(went.filter(|name| self.gone.insert(name.clone())));
-            self.found.insert(id, leftover::files(&dir));
+            let LeftFiles { set_aside, stages } = LeftFiles::of(&dir);
+            self.found.insert(id, set_aside);
+            self.stages.insert(id, stages);
         }
         gone
     }
@@ -99,7 +92,7 @@ impl Leftovers {
     /// Removes links with this text that a killed run had set aside in the directory of `path`, or
     /// records that they would go.
     pub(super) fn clear_links(&mut self, dir: &OwnedFd, path: &[u8], text: &[u8], mode: RunMode) {
-        for name in leftover::links(dir) {
+        for name in leftovers::links(dir) {
             let same = dirfd::open_link(dir, &name).and_then(dirfd::link_text);
             if same.is_ok_and(|same| same == text)
                 && let Some(_claim) = claim::alone(dir)
@@ -121,6 +114,70 @@ impl Leftovers {
     /// Returns true if nothing is left that may hold a file.
     pub(super) fn is_empty(&self) -> bool {
         self.found.values().all(Vec::is_empty)
+    }
+
+    /// Returns true if no copy is left that was being made.
+    pub(super) fn has_no_stage(&self) -> bool {
+        self.stages.values().all(Vec::is_empty)
+    }
+
+    /// Removes copies in the making from the step's directories that hold what one of `sources`
+    /// begins with; in a dry run only says which would go. Where the step `failed`, one that is
+    /// all of the step's file may be the last that has its content.
+    pub(super) fn remove_stages(
+        &mut self,
+        entry: &JournalStep,
+        sources: &[&OpenFile],
+        failed: bool,
+        undo: &StageMeans<'_>,
+    ) -> Vec<Vec<u8>> {
+        let mut gone = Vec::new();
+        for (dir, _) in directories(entry) {
+            let Ok(id) = meta::stat(&dir).map(|stat| stat.id) else {
+                continue;
+            };
+            let Some(stages) = self.stages.get_mut(&id).filter(|names| !names.is_empty()) else {
+                continue;
+            };
+            let Some(_claim) = claim::alone(&dir) else {
+                continue;
+            };
+            let path = self.paths.get(&id).map(Vec::as_slice).unwrap_or_default();
+            stages.retain(|name| {
+                let path = [path, b"/", name.as_bytes()].concat();
+                let proven = RemovableStage::prove(&dir, name, &path, sources, undo.cancel);
+                let removed = match (proven, undo.mode) {
+                    (Ok(Some(stage)), RunMode::Execute) => stage.remove(undo.temps).is_ok(),
+                    (Ok(Some(_)), RunMode::DryRun) => dirfd::may_change(&dir).is_ok(),
+                    (Ok(None), _) if failed && is_all_of(entry, &dir, name, undo.cancel) => {
+                        self.last.insert(path.clone());
+                        false
+                    }
+                    (Ok(None) | Err(_), _) => false,
+                };
+                if removed {
+                    self.gone.insert(path.clone());
+                    gone.push(path);
+                }
+                !removed
+            });
+        }
+        gone
+    }
+
+    /// Returns the copies in the making that stay, in directories that no run is using, each with
+    /// the reason.
+    pub(super) fn staying_stages(&self) -> Vec<(Vec<u8>, Skip)> {
+        let mut staying: Vec<(Vec<u8>, Skip)> = self
+            .unused(&self.stages)
+            .into_iter()
+            .map(|path| match self.last.contains(&path) {
+                true => (path, Skip::LastCopy),
+                false => (path, Skip::UnknownStage),
+            })
+            .collect();
+        staying.sort_by(|(one, _), (other, _)| one.cmp(other));
+        staying
     }
 
     /// Gives the step's file and the copy that was made of it their names back, where a killed run
@@ -250,30 +307,34 @@ impl Leftovers {
     /// Returns the originals of killed moves that are still where they were set aside, and whose
     /// directory no run is using: no step of the journal gave them their names.
     pub(super) fn originals(&self) -> Vec<Vec<u8>> {
+        let mut left = self.unused(&self.found);
+        left.retain(|path| {
+            prune_names::is_original(split(path).1) && !self.spoken_for.contains(path)
+        });
+        left.sort();
+        left
+    }
+
+    /// Returns the paths of those of these names that are there, in directories that no run is
+    /// using.
+    fn unused(&self, names: &HashMap<Identity, Vec<CString>>) -> Vec<Vec<u8>> {
         let mut left = Vec::new();
-        for (id, names) in &self.found {
+        for (id, names) in names.iter().filter(|(_, names)| !names.is_empty()) {
             let Some(path) = self.paths.get(id) else {
                 continue;
             };
             let Ok(dir) = dirfd::open_root(path) else {
                 continue;
             };
-            let names = names.iter().filter(|name| {
-                prune_names::is_original(name.as_bytes()) && meta::stat_at(&dir, name).is_ok()
-            });
-            let names: Vec<_> = names.collect();
-            if names.is_empty() || claim::alone(&dir).is_none() {
-                continue;
-            }
+            let is_there = |name: &&CString| meta::stat_at(&dir, *name).is_ok();
             let slash = path.strip_suffix(b"/").unwrap_or(path);
-            left.extend(
-                names
-                    .iter()
-                    .map(|name| [slash, b"/", name.as_bytes()].concat()),
-            );
+            let names = names.iter().filter(is_there);
+            let names = names.map(|name| [slash, b"/", name.as_bytes()].concat());
+            let names: Vec<Vec<u8>> = names.collect();
+            if !names.is_empty() && claim::alone(&dir).is_some() {
+                left.extend(names);
+            }
         }
-        left.retain(|path| !self.spoken_for.contains(path));
-        left.sort();
         left
     }
 
@@ -359,26 +420,19 @@ pub(super) fn put_in_place(there: &OpenFile, aside: &CStr, id: Identity) -> Resu
     entry::unlink(dir, aside).map_err(|failed| temp::left(there, aside, failed.errno))
 }
 
-/// Returns true if this is the whole copy of the step's file, without another name, and neither
-/// that file nor the kept one has the content still.
-fn is_last(entry: &JournalStep, dir: &OwnedFd, name: &CStr, cancel: &Cancel) -> bool {
+/// Means by which copies in the making are removed.
+pub(super) struct StageMeans<'u> {
+    pub(super) mode: RunMode,
+    pub(super) temps: &'u Temps,
+    pub(super) cancel: &'u Cancel,
+}
+
+/// Returns true if a name leads to a file with all of the content of the step's.
+fn is_all_of(entry: &JournalStep, dir: &OwnedFd, name: &CString, cancel: &Cancel) -> bool {
     let size = entry.target.stamp().size;
-    let bears = |dir: &OwnedFd, name: &CStr| {
-        OpenFile::find(dir, &name.to_owned(), b"").is_ok_and(|held| {
-            held.stat.stamp.size == size
-                && digest(&held.file, size, cancel).ok().as_ref() == entry.digest().as_ref()
-        })
-    };
-    let alone = meta::stat_at(dir, name).is_ok_and(|stat| stat.nlink == 1);
-    if leftover::is_probe(name) || !alone || !bears(dir, name) {
-        return false;
-    }
-    let recorded = [&entry.target, &entry.kept_file];
-    let mut places = recorded
-        .into_iter()
-        .filter_map(|recorded| dir::open_parent(&reference(&recorded.path()?, recorded)).ok());
-    !places.any(|(dir, name)| {
-        bears(&dir, &name) || leftover::files(&dir).iter().any(|left| bears(&dir, left))
+    OpenFile::find(dir, name, b"").is_ok_and(|held| {
+        held.stat.stamp.size == size
+            && digest(&held.file, size, cancel).ok().as_ref() == entry.digest().as_ref()
     })
 }
 

@@ -128,13 +128,17 @@ fn undo_at(
             Some(action) => undo.tree(action, &entry, &path),
             None if undo.is_back(&steps, at, &entry, &path) => Ok(UndoOutcome::Unneeded),
             None => {
-                for name in undo.leftovers.look(&entry, mode, cancel) {
+                for name in undo.leftovers.look(&entry, mode) {
                     undo.would_go(&name);
                 }
                 undo.put_back(&entry, place.took_effect, copy, &path)
             }
         });
         let outcome = outcome.unwrap_or_else(UndoOutcome::Failed);
+        if action.is_none() {
+            let failed = matches!(outcome, UndoOutcome::Failed(_));
+            undo.remove_stages(&entry, &path, failed);
+        }
         if !matches!(outcome, UndoOutcome::Failed(_)) {
             if action.is_none() {
                 undo.remove_equal(&entry, &path);
@@ -169,12 +173,12 @@ fn undo_at(
             outcome: &UndoOutcome::Failed(Skip::Original),
         });
     }
-    for path in &undo.leftovers.last {
-        summary.failed += 1;
+    for (path, why) in undo.leftovers.staying_stages() {
+        summary.failed += u64::from(why.is_error());
         observer(UndoEvent {
-            path,
+            path: &path,
             action: "move",
-            outcome: &UndoOutcome::Failed(Skip::LastCopy),
+            outcome: &UndoOutcome::Failed(why),
         });
     }
     summary.leftovers = undo.leftovers.removed();

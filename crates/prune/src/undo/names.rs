@@ -15,7 +15,7 @@ use crate::check::dir;
 use crate::check::meta::difference;
 use crate::check::open_file::OpenFile;
 use crate::journal::{Index, JournalStep};
-use crate::leftovers::leftover;
+use crate::leftovers;
 
 /// Places of names that no step took.
 #[derive(Default)]
@@ -91,7 +91,7 @@ impl StrayNames {
         let Ok(dir) = dirfd::open_root(b"/").and_then(|root| dirfd::open_below(root, below)) else {
             return;
         };
-        for entry in leftover::entries(&dir).into_iter().flatten() {
+        for entry in leftovers::entries(&dir).into_iter().flatten() {
             let name = entry.file_name();
             if prune_names::is_ours(name.to_bytes()) {
                 continue;

@@ -18,7 +18,8 @@ pub enum UndoOutcome {
     },
     /// There is nothing to undo: the name is a file of its own.
     Unneeded,
-    /// It could not be restored.
+    /// It could not be restored; with [`Skip::UnknownStage`], no step is about this name, and it
+    /// stays as it is.
     Failed(Skip),
 }
 

@@ -15,7 +15,7 @@ use crate::act::moving::relocate::Arrived;
 use crate::check::meta::difference;
 use crate::check::open_file::OpenFile;
 use crate::journal;
-use crate::leftovers::leftover;
+use crate::leftovers;
 use crate::options::PruneOptions;
 use crate::step::Action;
 
@@ -101,7 +101,7 @@ impl Copies {
         mark.born_ns?;
         let traced = self.traces.iter().find(|(of, _)| *of == mark);
         let traced = traced.and_then(|(_, copy)| {
-            let name = leftover::with_number(to_dir, copy.ino)?;
+            let name = leftovers::with_number(to_dir, copy.ino)?;
             OpenFile::find(to_dir, &name, b"").ok()
         });
         let recorded = || {

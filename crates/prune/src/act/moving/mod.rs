@@ -24,7 +24,8 @@ use crate::check::dir::Dir;
 use crate::check::distinct::differ;
 use crate::check::open_file::OpenFile;
 use crate::check::permitted;
-use crate::leftovers::leftover;
+use crate::leftovers;
+use crate::leftovers::sweep::StageSources;
 use crate::means::{Run, State};
 use crate::options::{OnMetadataDiff, RunMode};
 use crate::skip::Skip;
@@ -32,11 +33,11 @@ use crate::step::{Action, StepKind};
 
 impl Run<'_> {
     /// Removes leftovers from where a file is to be moved to, if that is there.
-    pub(crate) fn sweep_destination(&mut self, to: &[u8]) {
+    pub(crate) fn sweep_destination(&mut self, to: &[u8], sources: StageSources<'_>) {
         if let Some((dir, _)) = self.look_up(to)
             && let Ok(stat) = meta::stat(&dir)
         {
-            self.sweep(&dir, &stat.id, to);
+            self.sweep(&dir, &stat.id, to, sources);
         }
     }
 
@@ -57,7 +58,7 @@ impl Run<'_> {
     /// temporary one. The device's number may be another one since it was mounted again.
     pub(crate) fn copies_at(&self, to: &[u8], copy: Identity) -> Option<OpenFile> {
         let (dir, _) = self.look_up(to)?;
-        let name = leftover::with_number(&dir, copy.ino)?;
+        let name = leftovers::with_number(&dir, copy.ino)?;
         OpenFile::find(&dir, &name, &sibling(to, name.as_bytes())).ok()
     }
 
