@@ -347,13 +347,19 @@ pub fn open_file(dir: impl AsFd, name: &CStr, access: Access) -> Result<OwnedFd>
         Access::Read => common | OFlags::RDONLY,
         Access::Write => common | OFlags::RDWR,
     };
-    call("open", || {
-        match fs::openat(&dir, name, flags | OFlags::NOATIME, Mode::empty()) {
-            // O_NOATIME is for the owner only.
-            Err(Errno::PERM) => fs::openat(&dir, name, flags, Mode::empty()),
-            opened => opened,
-        }
-    })
+    call("open", || open_without_atime(dir.as_fd(), name, flags))
+}
+
+fn open_without_atime(
+    dir: BorrowedFd<'_>,
+    name: &CStr,
+    flags: OFlags,
+) -> rustix::io::Result<OwnedFd> {
+    match fs::openat(dir, name, flags | OFlags::NOATIME, Mode::empty()) {
+        // O_NOATIME is for the owner only.
+        Err(Errno::PERM) => fs::openat(dir, name, flags, Mode::empty()),
+        opened => opened,
+    }
 }
 
 /// Opens a directory to be listed: no link, and without a change of its access time where that can be.
@@ -363,11 +369,7 @@ pub fn open_file(dir: impl AsFd, name: &CStr, access: Access) -> Result<OwnedFd>
 pub fn open_listed(dir: impl AsFd, name: &CStr) -> Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     call("open directory", || {
-        match fs::openat(&dir, name, flags | OFlags::NOATIME, Mode::empty()) {
-            // O_NOATIME is for the owner only.
-            Err(Errno::PERM) => fs::openat(&dir, name, flags, Mode::empty()),
-            opened => opened,
-        }
+        open_without_atime(dir.as_fd(), name, flags)
     })
 }
 

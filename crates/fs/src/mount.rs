@@ -14,13 +14,11 @@ use rustix::io::Errno;
 
 use crate::call::{self, call};
 
-mod binds;
 mod mountinfo;
 mod queries;
 mod table;
 
-pub use binds::BindMounts;
-pub use mountinfo::{MountEntry, TABLE, entries, entries_of};
+pub use mountinfo::{BindMounts, MountEntry, TABLE, entries, entries_of};
 pub use queries::{Layer, layer_of};
 
 use mountinfo::entry;
