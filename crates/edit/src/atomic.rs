@@ -11,14 +11,14 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use bc_fs::Escaped;
 use bc_fs::dirfd::own_path;
 use bc_fs::meta::{Attributed, FileStat, NoFile, XattrReader};
 use bc_fs::place::Place;
-use rustix::fs::{Dir, FileType, OFlags, Stat};
+use rustix::fs::{Dir, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use crate::locked::{Locked, remove_unheld};
@@ -150,13 +150,14 @@ impl AtomicFile {
             Err(place) => AtomicFile::named(place, mode)?,
         };
         if let Some(old) = old {
+            let subject = Subject::open(new.file.as_fd());
             if new.place.keeps_owner(&old) {
-                let _ = std::os::unix::fs::fchown(&*new.file, Some(old.st_uid), Some(old.st_gid));
+                let (uid, gid) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
+                let _ = subject.chown(Some(uid), Some(gid));
             }
-            new.take_acl();
-            let mode = std::fs::Permissions::from_mode(old.st_mode & 0o777);
+            new.take_acl(&subject);
             // Not every file system has modes.
-            let _ = new.file.set_permissions(mode);
+            let _ = subject.chmod(Mode::from_raw_mode(old.st_mode & 0o777));
             new.is_new = false;
         }
         Ok(new)
@@ -212,12 +213,11 @@ impl AtomicFile {
 
     /// Gives it the access control list of the file that it replaces, or none where that has none:
     /// the directory may have given it one that permits more than the old file's mode.
-    fn take_acl(&self) {
+    fn take_acl(&self, new: &Subject<'_>) {
         let directory = own_path(self.place.directory());
         let old = [directory.as_bytes(), b"/", self.place.name().as_bytes()].concat();
         let old: Attributed<'_, NoFile> = Attributed::At(&old);
         let mut reader = XattrReader::new(&[]);
-        let new = Subject::open(self.file.as_fd());
         // Not every file system has lists.
         let _ = match reader.value(old, ACCESS_ACL) {
             Ok(Some(list)) => new.set_xattr(ACCESS_ACL, list),
@@ -230,11 +230,9 @@ impl AtomicFile {
     /// file's mode was chosen by its user, and stays.
     pub fn only_owner_writes(&self) {
         if let (true, Ok(meta)) = (self.is_new, self.file.metadata()) {
-            let mode = meta.permissions().mode() & 0o7777 & !0o022;
+            let mode = Mode::from_raw_mode(meta.mode() & 0o7777 & !0o022);
             // Not every file system has modes.
-            let _ = self
-                .file
-                .set_permissions(std::fs::Permissions::from_mode(mode));
+            let _ = Subject::open(self.file.as_fd()).chmod(mode);
         }
     }
 
@@ -339,8 +337,8 @@ impl AtomicFile {
     /// Makes the content durable, and has the file system say all that it has to say of it: some
     /// report only at a close what could not be stored.
     fn be_stored(&self) -> Result<(), Uncommitted> {
-        self.file.sync_all().map_err(Uncommitted::at("sync"))?;
-        bc_fs::call::flush(&*self.file).map_err(Uncommitted::at("close"))
+        content::sync(&*self.file).map_err(Uncommitted::at("sync"))?;
+        content::flush(&*self.file).map_err(Uncommitted::at("close"))
     }
 
     /// Makes the content durable, and gives it a temporary name to be renamed from.
@@ -366,8 +364,10 @@ impl AtomicFile {
         let Ok(directory) = self.place.open(OsStr::new("."), OFlags::DIRECTORY) else {
             return Ok(());
         };
-        match rustix::fs::fsync(&directory) {
-            Err(errno) if errno != Errno::INVAL => Err(Uncommitted::at("sync directory")(errno)),
+        match content::sync(&directory) {
+            Err(failed) if failed.errno != Errno::INVAL => {
+                Err(Uncommitted::at("sync directory")(failed))
+            }
             _ => Ok(()),
         }
     }

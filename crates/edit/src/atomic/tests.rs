@@ -1,6 +1,7 @@
 //! Both ways to write a file that appears whole: without a name, and under a temporary one.
 
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 
 use bc_fs::faults;
 use bc_testkit::Point;

@@ -134,11 +134,11 @@ impl Journal {
     fn begin(&mut self, head: &[u8], piece: &mut [u8]) -> io::Result<()> {
         self.seed.seal(piece);
         self.write(&[head, piece].concat())?;
-        self.file.sync_all()?;
-        bc_fs::call::flush(self.file.as_fd())?;
+        content::sync(&**self.file)?;
+        self.flush()?;
         // Where directories cannot be read or synced there is nothing to do.
         if let Ok(directory) = self.place.open(OsStr::new("."), OFlags::DIRECTORY) {
-            let _ = rustix::fs::fsync(directory);
+            let _ = content::sync(directory);
         }
         Ok(())
     }
@@ -190,7 +190,7 @@ impl Journal {
     /// # Errors
     /// Errors of [`flush`](bc_fs::call::flush).
     pub fn flush(&self) -> io::Result<()> {
-        Ok(bc_fs::call::flush(self.file.as_fd())?)
+        Ok(content::flush(&**self.file)?)
     }
 
     /// Returns a second descriptor, for looking records up, and for [syncing](View::sync), while
@@ -296,7 +296,7 @@ impl View {
     /// Errors of `fdatasync`, and of [`flush`](bc_fs::call::flush).
     pub fn sync(&self) -> io::Result<()> {
         rustix::fs::fdatasync(self.file.as_fd())?;
-        Ok(bc_fs::call::flush(self.file.as_fd())?)
+        Ok(content::flush(&self.file)?)
     }
 }
 

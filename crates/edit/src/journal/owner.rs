@@ -5,6 +5,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -13,6 +14,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::atomic::AtomicFile;
 use crate::entry;
+use crate::metadata::Subject;
 
 /// Flags for opening a file that may be no journal at all: a FIFO or a terminal must not hold the
 /// run up; they are refused afterwards.
@@ -140,7 +142,7 @@ fn read_key(path: &Path) -> io::Result<Key> {
 fn make_key(path: &Path) -> io::Result<Key> {
     let key = Key(random()?);
     let new = AtomicFile::create(path)?;
-    rustix::fs::fchmod(new.file(), Mode::from_raw_mode(0o600))?;
+    Subject::open(new.file().as_fd()).chmod(Mode::from_raw_mode(0o600))?;
     new.file().write_all(&key.0)?;
     new.commit_new().map_err(|not| not.error)?;
     Ok(key)
