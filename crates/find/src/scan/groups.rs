@@ -8,9 +8,8 @@ use bc_read::space::Shares;
 use bc_walk::{DirId, EntryId, Error, Listing};
 
 use super::candidates::Candidates;
-use super::context::Context;
 use super::table::Row;
-use super::{HardLinks, ScanStats, Span};
+use super::{Context, HardLinks, ScanStats, Span};
 use crate::jagged::Jagged;
 use crate::subtrees::Marks;
 

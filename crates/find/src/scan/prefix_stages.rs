@@ -10,10 +10,9 @@ use bc_pool::{Waiting, WorkerHandle, WorkerPanic};
 use bc_read::{Consumer, Feed, Opened, Want};
 use bc_walk::{EntryId, Error};
 
-use super::context::Context;
-use super::extents::{Follow, Follower};
 use super::pass::PassResult;
-use super::{lock, space};
+use super::space::{self, Follow, Follower};
+use super::{Context, lock};
 
 /// Files above this are read in stages.
 pub(crate) const LARGE: u64 = 1 << 20;

@@ -6,10 +6,9 @@ use std::collections::HashMap;
 use bc_digest::Digest;
 use bc_walk::{BasicStat, EntryId, Identity, Stamp};
 
-use super::context::Context;
-use super::lock;
 use super::prefix_stages::LARGE;
 use super::table::Prefixes;
+use super::{Context, lock};
 use crate::cache::{Cache, CacheLookup, CacheRecord, CacheUpdates, Scope};
 
 /// Results that the cache provided.

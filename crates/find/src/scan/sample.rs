@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use bc_digest::Algorithm;
 
-use super::context::Context;
+use super::Context;
 use super::groups::worth;
 use super::prefix_stages::LARGE;
 

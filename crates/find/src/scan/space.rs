@@ -1,21 +1,21 @@
-//! Disk space of the files of a group, and files that have one content because they have one place
-//! on disk. It is asked where a file system can share extents, of descriptors that are open anyway
-//! where possible.
+//! Disk space of the files of a group; locations of files on disk: files that share extents with
+//! others, and files that have one content because they have the same map. It is asked where a file
+//! system can share extents, of descriptors that are open anyway where possible.
 
+use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
+use std::sync::Mutex;
 
-use bc_fs::mount::{Mounts, Traits};
+use bc_fs::mount::{Answer, Mounts, Traits};
 use bc_pool::{Cursor, Effort, WorkerPanic};
 use bc_read::extents::Dirty;
-use bc_read::space::Space;
+use bc_read::space::{Map, Space};
 use bc_read::{Opener, unchanged};
 use bc_walk::{EntryId, FileStat, Stamp};
 
-use super::context::Context;
-use super::entry_set::EntrySet;
-use super::extents::{Follow, Follower};
 use super::groups::CandidateGroups;
-use super::lock;
+use super::table::EntrySet;
+use super::{Context, lock};
 
 /// Age below which a file may not be on the disk yet, and to have it written would take more time
 /// than to read it: the kernel does so within 30 seconds (`vm.dirty_expire_centisecs`), and looks
@@ -204,4 +204,53 @@ fn on_sharing_mounts(context: &Context<'_>, candidates: &[u32]) -> Vec<EntryId> 
         context.extents.may_share(id.dev, &traits)
     };
     EntrySet::of(entries.filter(may_share), context.listing.len()).into_sorted()
+}
+
+/// Results so far, of all workers.
+#[derive(Debug, Default)]
+pub(crate) struct Extents {
+    /// Space of the candidates that share extents with other files.
+    pub(super) shared: Mutex<HashMap<u32, Space>>,
+    /// The first candidate that was seen with a map.
+    pub(super) maps: Mutex<HashMap<Map, u32>>,
+    /// Devices that report the location of no file.
+    pub(super) silent: Mutex<Vec<u64>>,
+}
+
+impl Extents {
+    /// Returns true if no candidate is known to share anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.shared).is_empty()
+    }
+
+    /// Returns true if files of a device may take less than is allocated to them.
+    pub(super) fn may_share(&self, dev: u64, traits: &Traits) -> bool {
+        (traits.reflinks != Answer::No || traits.copy_up == Answer::Yes)
+            && !lock(&self.silent).contains(&dev)
+    }
+
+    /// Calls `f` with the space of each of these candidates; `None` for those that share nothing.
+    pub(crate) fn with_shared<T>(
+        &self,
+        candidates: &[u32],
+        f: impl FnOnce(&[Option<&Space>]) -> T,
+    ) -> T {
+        let shared = lock(&self.shared);
+        let spaces: Vec<Option<&Space>> = candidates.iter().map(|one| shared.get(one)).collect();
+        f(&spaces)
+    }
+}
+
+/// A file, and the one that has the same content if the file is unchanged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Follower {
+    pub(crate) candidate: u32,
+    pub(crate) leader: u32,
+}
+
+/// Permission to take a file for equal to another without reading it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Follow {
+    Yes,
+    No,
 }

@@ -9,7 +9,7 @@ use bc_pool::{Cursor, Effort, WorkerPanic};
 use bc_read::Opener;
 use bc_walk::{Error, ErrorKind};
 
-use super::context::Context;
+use super::Context;
 use super::groups::{CandidateGroups, worth};
 use super::pass::PassResult;
 
