@@ -3,6 +3,9 @@
 //! Records end with CRLF and fields are quoted where the RFC asks for it; the reader also
 //! takes a bare newline. `error` is `op: message`. A path that is not UTF-8 is lossy in
 //! `path` and complete in `path_b64` as base64, which is empty for all others.
+//!
+//! Parsed here and not by `csv-core`, which reads `"a"b` as the path `ab` and `a"b` as it stands: what
+//! is not written as the RFC says is refused, or a damaged line would name another file.
 
 use std::fmt::Display;
 use std::io::Write;
