@@ -326,7 +326,7 @@ impl Leftovers {
             let Ok(dir) = dirfd::open_root(path) else {
                 continue;
             };
-            let is_there = |name: &&CString| meta::stat_at(&dir, *name).is_ok();
+            let is_there = |name: &&CString| meta::stat_at(&dir, name).is_ok();
             let slash = path.strip_suffix(b"/").unwrap_or(path);
             let names = names.iter().filter(is_there);
             let names = names.map(|name| [slash, b"/", name.as_bytes()].concat());
