@@ -17,7 +17,7 @@ pub fn whole() -> clap::Command {
         .about("Fast and safe file inspection: hash trees, find duplicates, verify integrity")
         .subcommand_required(true)
         .version(env!("CARGO_PKG_VERSION"))
-        .args(crate::generate::program_options())
+        .args(crate::generate::args::program_options())
         .after_long_help(EXAMPLES)
         .subcommand(crate::install::command());
     APPLETS.iter().fold(bc, |bc, applet| {
