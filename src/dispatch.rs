@@ -3,12 +3,11 @@
 use std::ffi::OsString;
 use std::io::IsTerminal;
 
-use crate::applet::APPLETS;
-use crate::environment::Environment;
-use crate::exit::Exit;
+use crate::parse::applet::APPLETS;
+use crate::parse::environment::Environment;
 use crate::parse::{ParseError, ParseResult, Special, parse};
 use crate::report;
-use crate::usage;
+use crate::report::{Exit, usage};
 
 /// Runs the command line.
 pub fn run(argv: Vec<OsString>) -> Exit {
@@ -34,7 +33,7 @@ fn show(special: Special, argv: Vec<OsString>) -> Exit {
         Special::Version(called) => version(&called),
         Special::List => list(),
         Special::Help(text) => usage::print(*text),
-        Special::Describe(command) => crate::describe::print(&command),
+        Special::Describe(command) => crate::parse::describe::print(&command),
         Special::Generate(names) => crate::generate::run(&names, &argv[1..]),
         Special::Install(names) => crate::install::run(&argv[1..], &names),
         Special::Gnu(program) => {

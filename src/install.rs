@@ -15,12 +15,11 @@ use bc_fs::dirfd;
 use clap::{FromArgMatches, Parser};
 use rustix::io::Errno;
 
-use crate::applet::APPLETS;
-use crate::diagnostic::Diagnostic;
-use crate::exit::Exit;
-use crate::names::Names;
+use crate::parse::applet::APPLETS;
+use crate::parse::names::Names;
 use crate::report;
-use crate::usage;
+use crate::report::diagnostic::Diagnostic;
+use crate::report::{Exit, usage};
 
 /// Make links named bchash, bcdup ... to this binary
 ///
@@ -75,7 +74,7 @@ pub fn command() -> clap::Command {
 /// Runs it; `argv[0]` is `install`, and help calls the program by these names.
 pub fn run(argv: &[OsString], names: &Names) -> Exit {
     let called = format!("{} install", names.program());
-    let parsed = crate::help::renamed(command().bin_name(called), names)
+    let parsed = crate::parse::help::renamed(command().bin_name(called), names)
         .try_get_matches_from(argv)
         .and_then(|matches| InstallArgs::from_arg_matches(&matches));
     let args = match parsed {
@@ -115,7 +114,7 @@ fn place(args: &InstallArgs) -> Result<String, Diagnostic> {
     missing.reverse();
     let failed = |failed: FailedCall| Diagnostic::failed(&args.dir, "mkdir", &failed.into());
     entry::make_dirs(&args.dir, 0o777).map_err(failed)?;
-    let made = |dir: &Path| format!("made {}\n", crate::input::shown(dir));
+    let made = |dir: &Path| format!("made {}\n", crate::files::input::shown(dir));
     Ok(missing.into_iter().map(made).collect())
 }
 
@@ -129,7 +128,7 @@ fn make(binary: &Path, args: &InstallArgs, mut said: String) -> Exit {
     for name in names {
         let link = args.dir.join(name);
         match link_one(binary, name, &link, args) {
-            Ok(done) => said += &format!("{done} {}\n", crate::input::shown(&link)),
+            Ok(done) => said += &format!("{done} {}\n", crate::files::input::shown(&link)),
             Err(what) => exit = report::fatal("bc install", what),
         }
     }
@@ -179,7 +178,7 @@ fn remove(binary: &Path, args: &InstallArgs) -> Exit {
             continue;
         }
         match open(&args.dir).and_then(|dir| entry::unlink(dir, name)) {
-            Ok(()) => removed += &format!("removed {}\n", crate::input::shown(&link)),
+            Ok(()) => removed += &format!("removed {}\n", crate::files::input::shown(&link)),
             Err(failed) => {
                 let what = Diagnostic::failed(&link, "unlink", &failed.into());
                 exit = report::fatal("bc install", what);
@@ -189,7 +188,7 @@ fn remove(binary: &Path, args: &InstallArgs) -> Exit {
     if args.mkdir {
         // One that still holds something stays, which is no failure.
         match remove_dir(&args.dir) {
-            Ok(()) => removed += &format!("removed {}\n", crate::input::shown(&args.dir)),
+            Ok(()) => removed += &format!("removed {}\n", crate::files::input::shown(&args.dir)),
             Err(failed) if matches!(failed.errno, Errno::NOTEMPTY | Errno::NOENT) => {}
             Err(failed) => {
                 let what = Diagnostic::failed(&args.dir, "rmdir", &failed.into());
@@ -236,13 +235,13 @@ fn link_one(
         false => {
             let leads = std::fs::read_link(link).map_or_else(
                 |_| "exists and is not ours".to_owned(),
-                |to| format!("leads to {}, not here", crate::input::shown(&to)),
+                |to| format!("leads to {}, not here", crate::files::input::shown(&to)),
             );
             let advice = match args.gnu {
                 true => "it stays",
                 false => "--force replaces it",
             };
-            let shown = crate::input::shown(link);
+            let shown = crate::files::input::shown(link);
             let text = format!("{shown}: {leads}; {advice}");
             let path = link.as_os_str().as_encoded_bytes();
             return Err(Diagnostic::from(text).about(path, "link", None, &leads));

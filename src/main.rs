@@ -6,55 +6,29 @@
     reason = "nothing of a binary is reachable from outside; pub says: used by other modules"
 )]
 
-mod applet;
-mod args;
-mod budget;
-mod commands;
-mod config;
 mod copy;
-mod describe;
-mod details;
-mod diagnostic;
-mod dirs;
 mod dispatch;
 mod dup;
-mod environment;
-mod exit;
+mod files;
 mod generate;
 mod gnu;
 mod hash;
-mod help;
-mod hints;
 mod html;
-mod input;
 mod install;
 mod integrity;
-mod interruptible;
-mod lists;
-mod metrics;
-mod names;
-mod output;
-mod overlap;
-mod panics;
 mod parse;
-mod progress;
 mod report;
-mod resume;
-mod run;
-mod signals;
-mod style;
-mod tables;
-mod totals;
-mod usage;
+mod session;
 
 use std::process::ExitCode;
 
-use exit::Exit;
+use report::Exit;
 
 fn main() -> ExitCode {
-    panics::report_as_errors();
-    let exit = panics::caught(|| dispatch::run(std::env::args_os().collect()));
-    let exit = signals::interrupted().map_or(exit, |number| exit.worst(Exit::Signal(number)));
+    session::panics::report_as_errors();
+    let exit = session::panics::caught(|| dispatch::run(std::env::args_os().collect()));
+    let exit =
+        session::signals::interrupted().map_or(exit, |number| exit.worst(Exit::Signal(number)));
     if let Exit::Signal(number) = exit {
         // Ends the process by the signal itself, so that shells and `timeout` see its cause;
         // returns only if that fails.

@@ -7,7 +7,7 @@ use bc_digest::Algorithm;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 
-use crate::args::{CommandLineOnly, Common, Configurable, WalkArgs, one_of};
+use crate::parse::args::{CommandLineOnly, Common, Configurable, WalkArgs, one_of};
 
 const AFTER: &str = "\
 Examples:

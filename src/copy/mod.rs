@@ -7,8 +7,10 @@ mod run;
 
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
-use crate::exit::Exit;
+use crate::report::Exit;
 use args::{CopyCli, CopyCommand};
+
+pub use output::{not_given, takes_no_more, written};
 
 /// Returns the command tree of the applet: one command, whose name is never written.
 pub fn command() -> clap::Command {
@@ -25,7 +27,7 @@ pub fn only(name: &str) -> Option<clap::Command> {
 pub fn run(mut matches: clap::ArgMatches) -> Exit {
     let cli = match CopyCli::from_arg_matches_mut(&mut matches) {
         Ok(cli) => cli,
-        Err(error) => return crate::usage::print(error),
+        Err(error) => return crate::report::usage::print(error),
     };
     let CopyCommand::Copy(args) = &cli.command;
     run::copy(args).unwrap_or_else(|fatal| fatal)

@@ -7,12 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 use bc_copy::{Copied, Event};
 use bc_fs::Escaped;
 
-use crate::exit::Exit;
-use crate::output::{Output, OutputLines};
-use crate::progress::{nonzero, thousands};
-use crate::run::Session;
-use crate::style::Meaning;
-use crate::totals::{not_given, takes_no_more, written};
+use crate::files::output::{Output, OutputLines};
+use crate::report::Exit;
+use crate::report::style::Meaning;
+use crate::session::Session;
+use crate::session::progress::{nonzero, size, thousands};
 
 /// Reports an event, from any thread; with `lines` there is one for each path.
 pub fn report(event: Event<'_>, session: &Session, lines: Option<&OutputLines>) {
@@ -126,4 +125,45 @@ pub fn figures(session: &mut Session, all: &[&Copied]) {
             sum(|one| one.incomplete),
         ),
     ]);
+}
+
+/// Returns the counts of a run with the `bytes` that it wrote, or with the words for a dry run.
+pub fn written(counts: String, bytes: Option<u64>, dry_run: bool) -> String {
+    match (dry_run, bytes) {
+        (true, _) => format!("dry run: nothing is written: {counts}"),
+        (false, Some(bytes)) => format!("{counts}; {} written", size(bytes)),
+        (false, None) => counts,
+    }
+}
+
+/// Returns words for so many properties that files did not get; none for none.
+pub fn not_given(count: u64) -> String {
+    match count {
+        0 => String::new(),
+        _ => format!("; {} properties could not be given", thousands(count)),
+    }
+}
+
+/// Returns the message that a file system is full, or takes no more for another reason.
+pub fn takes_no_more(what: &str, why: &str, bytes_left: u64) -> String {
+    let missing = size(bytes_left);
+    format!("{what} takes no more: {why}; {missing} are missing")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_say_what_was_written_and_what_was_not() {
+        let counts = || "2 copied".to_owned();
+        let dry = "dry run: nothing is written: 2 copied";
+        assert_eq!(written(counts(), Some(9), true), dry);
+        assert_eq!(written(counts(), Some(9), false), "2 copied; 9 B written");
+        assert_eq!(written(counts(), None, false), "2 copied");
+        assert_eq!(not_given(0), "");
+        assert_eq!(not_given(1000), "; 1,000 properties could not be given");
+        let text = takes_no_more("the tree", "no space", 5);
+        assert_eq!(text, "the tree takes no more: no space; 5 B are missing");
+    }
 }

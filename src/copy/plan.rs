@@ -6,8 +6,8 @@ use bc_copy::{CopyOptions, ManifestPlace, OnConflict, Target};
 use bc_walk::Metadata;
 
 use super::args::CopyArgs;
-use crate::dirs::state_dir;
-use crate::run::{Outcome, Session, now};
+use crate::parse::environment::state_dir;
+use crate::session::{Outcome, Session, now};
 
 /// Bytes of the buffers of one worker: a read, a part of a larger file, attributes.
 const WORKER: u64 = 3 << 20;
@@ -112,7 +112,7 @@ pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<CopyPlan> {
         session.report.warning(text);
     }
     (options.workers, options.most_memory) = workers(session)?;
-    options.tables = crate::tables::of_workers();
+    options.tables = crate::session::tables::of_workers();
     options.walk_workers = session.walk_workers();
     options.walk = session.walk_options(&args.walk, Metadata::Full, None)?;
     options.now = now();

@@ -11,12 +11,12 @@ use bc_copy::{CopyProgress, ErrorKind, ManifestPlace};
 use super::args::CopyArgs;
 use super::output;
 use super::plan::plan;
-use crate::diagnostic::Diagnostic;
-use crate::exit::Exit;
-use crate::output::OutputLines;
-use crate::overlap::Given;
-use crate::progress::{Display, ProgressCounts};
-use crate::run::{Outcome, Session};
+use crate::files::output::OutputLines;
+use crate::files::overlap::Given;
+use crate::report::Exit;
+use crate::report::diagnostic::Diagnostic;
+use crate::session::progress::{Display, ProgressCounts};
+use crate::session::{Outcome, Session};
 
 pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
     let written = args.manifest.as_deref().filter(|name| *name != "none");
@@ -25,7 +25,7 @@ pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
     let written = written.map(Path::new);
     let mut session = Session::start("copy", "copy", &args.common, &given, written)?;
     let plan = plan(&session, args)?;
-    crate::signals::end_at_the_second();
+    crate::session::signals::end_at_the_second();
     let lines = (args.itemize || args.dry_run) && !args.common.quiet;
     let lines = lines.then(|| session.output(None)).transpose()?;
     let lines = lines.map(|output| OutputLines::new(output.colors(args.common.color)));
@@ -76,7 +76,7 @@ fn display(session: &Session, progress: &Arc<CopyProgress>) -> Display {
             files_total: total,
             bytes_total: progress.bytes_total.load(Relaxed),
             phase: (total > 0).then_some("copy"),
-            ..crate::progress::counts(&progress.files, &progress.bytes)
+            ..crate::session::progress::counts(&progress.files, &progress.bytes)
         }
     };
     Display::start(&session.common, "walk", Arc::new(reading))

@@ -14,7 +14,7 @@ use clap::{Args, Parser, Subcommand};
 use self::search::SearchArgs;
 use super::dirs::args::DirsArgs;
 use super::unique::UniqueArgs;
-use crate::args::{Common, Configurable, WalkArgs};
+use crate::parse::args::{Common, Configurable, WalkArgs};
 
 const AFTER: &str = "\
 Examples:

@@ -15,7 +15,7 @@ use crate::html::table::{
     NAMES, NameList, NameTag, PageCell, PageColumn, PageRow, PageTable, TaggedName,
 };
 use crate::html::{Page, Tile, notes, nothing, tiles};
-use crate::progress::{nonzero, size, thousands};
+use crate::session::progress::{nonzero, size, thousands};
 
 pub use self::waste::{waste_by_directory, waste_map};
 
@@ -278,7 +278,9 @@ pub fn errors(all: Vec<&bc_walk::Error>) -> Vec<String> {
 
 /// Returns the counts of files that options and kinds left out, in one paragraph.
 pub fn left_out(report: &ScanReport<'_>) -> String {
-    let reported = nonzero(crate::details::passed_over(report.listing.skipped()));
+    let reported = nonzero(crate::report::details::passed_over(
+        report.listing.skipped(),
+    ));
     if reported.is_empty() {
         String::new()
     } else {

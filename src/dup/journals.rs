@@ -12,9 +12,9 @@ use bc_manifest::time::{format_rfc3339, parse_rfc3339};
 use bc_prune::Journal;
 
 use super::args::PruneArgs;
-use crate::diagnostic::Diagnostic;
-use crate::dirs::state_dir;
-use crate::run::{Outcome, Session};
+use crate::parse::environment::state_dir;
+use crate::report::diagnostic::Diagnostic;
+use crate::session::{Outcome, Session};
 
 const NOWHERE: &str = "neither XDG_STATE_HOME nor HOME is set";
 
@@ -144,7 +144,7 @@ fn all(dir: &Path) -> io::Result<Vec<(SystemTime, PathBuf)>> {
 /// clock have been set back.
 fn new_name(dir: &Path) -> PathBuf {
     const SECOND: i64 = 1_000_000_000;
-    let now = parse_rfc3339(&crate::metrics::now()).unwrap_or_default();
+    let now = parse_rfc3339(&crate::session::metrics::now()).unwrap_or_default();
     let earlier = all(dir).unwrap_or_default();
     let latest = earlier.iter().filter_map(|(_, path)| began_ns(path)).max();
     let after = latest.map_or(now, |latest| now.max(latest.saturating_add(SECOND)));

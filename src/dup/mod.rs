@@ -21,7 +21,7 @@ mod unique;
 
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
-use crate::exit::Exit;
+use crate::report::Exit;
 use args::{DupCli, DupCommand};
 
 /// Returns the command tree of the applet. Commands for whole directories take no list of files.
@@ -55,7 +55,7 @@ pub fn only(name: &str) -> Option<clap::Command> {
 pub fn run(mut matches: clap::ArgMatches) -> Exit {
     let cli = match DupCli::from_arg_matches_mut(&mut matches) {
         Ok(cli) => cli,
-        Err(error) => return crate::usage::print(error),
+        Err(error) => return crate::report::usage::print(error),
     };
     let exit = match &cli.command {
         DupCommand::Scan(args) => run::scan(args),

@@ -8,7 +8,7 @@ use bc_walk::EntryId;
 use super::offline_manifests::OfflineManifests;
 use super::search::Found;
 use super::terminal::GroupWriter;
-use crate::output::Output;
+use crate::files::output::Output;
 
 /// Writes the groups as usual, but one whose content a manifest lists has a first line for it,
 /// `MANIFEST: PATH`; after them come contents that one file here has and a manifest lists.

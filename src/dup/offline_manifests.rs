@@ -4,9 +4,9 @@
 use bc_find::manifests::{Manifest, is_weak, tag};
 use bc_find::unique::Offline;
 
-use crate::exit::Exit;
-use crate::progress::thousands;
-use crate::run::Session;
+use crate::report::Exit;
+use crate::session::Session;
+use crate::session::progress::thousands;
 
 /// Manifests, and the contents that they list.
 pub struct OfflineManifests {

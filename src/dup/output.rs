@@ -10,11 +10,11 @@ use bc_prune::{
     UndoOutcome, UndoSummary,
 };
 
-use crate::diagnostic::Diagnostic;
-use crate::exit::Exit;
-use crate::output::{Output, OutputLines};
-use crate::progress::size;
-use crate::run::{Outcome, Session};
+use crate::files::output::{Output, OutputLines};
+use crate::report::Exit;
+use crate::report::diagnostic::Diagnostic;
+use crate::session::progress::size;
+use crate::session::{Outcome, Session};
 
 /// Writes the groups found in one of the engine's formats.
 pub fn report(found: &ScanReport<'_>, format: ReportFormat, output: &mut Output) -> io::Result<()> {

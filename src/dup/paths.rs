@@ -11,7 +11,7 @@ use bc_fs::place::Way;
 use bc_prune::Action;
 use bc_walk::{DirId, FileKind, FileStat, Listing};
 
-use crate::run::{Outcome, Session};
+use crate::session::{Outcome, Session};
 
 /// PATHs and what they led to when the run began.
 pub struct Named(Vec<(Vec<u8>, Option<FileStat>)>);

@@ -15,8 +15,8 @@ use bc_walk::Metadata;
 use super::args::search::SearchArgs;
 use super::args::{LEAST, PruneArgs};
 use super::references;
-use crate::args::WalkArgs;
-use crate::run::{Outcome, Session};
+use crate::parse::args::WalkArgs;
+use crate::session::{Outcome, Session};
 
 /// A search.
 pub struct SearchPlan<'a> {
@@ -78,7 +78,7 @@ impl<'a> SearchPlan<'a> {
             roots.clear();
         }
         let cache = CacheFile::new(session, search)?;
-        let leave_out = crate::output::replaced(output);
+        let leave_out = crate::files::output::replaced(output);
         let mut walk_options = session.walk_options(walk, Metadata::Basic, leave_out)?;
         // It is replaced at the end: no duplicate may be given up for it.
         walk_options.leave_out.extend(session.metrics_file());
@@ -125,7 +125,7 @@ impl CacheFile {
         let (path, location) = match &search.cache {
             None => return Ok(None),
             Some(name) if !name.is_empty() => (name.into(), Location::Named),
-            Some(_) => match crate::dirs::cache_dir() {
+            Some(_) => match crate::parse::environment::cache_dir() {
                 Some(dir) => (dir.join("dup.redb"), Location::Usual),
                 None => {
                     let text = "--cache: neither XDG_CACHE_HOME nor HOME is set; name a file";

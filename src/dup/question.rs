@@ -10,8 +10,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::progress::{counted, size, thousands};
-use crate::run::Session;
+use crate::session::Session;
+use crate::session::progress::{counted, size, thousands};
 
 /// A signal is seen after this long at the latest; nearly always it wakes the wait up itself.
 const LOOK: Duration = Duration::from_millis(50);

@@ -11,11 +11,11 @@ use bc_find::{Files, Subtrees};
 use bc_prune::Action;
 use bc_walk::{Identity, Symlinks};
 
-use crate::args::{WalkArgs, is_dash};
-use crate::diagnostic::Diagnostic;
-use crate::input::Input;
-use crate::overlap::Given;
-use crate::run::{Outcome, Session};
+use crate::files::input::Input;
+use crate::files::overlap::Given;
+use crate::parse::args::{WalkArgs, is_dash};
+use crate::report::diagnostic::Diagnostic;
+use crate::session::{Outcome, Session};
 
 /// Returns the paths as the engine takes them.
 pub fn bytes(paths: &[OsString]) -> Vec<Vec<u8>> {
@@ -110,7 +110,7 @@ fn piped(session: &Session, reference: &OsString) -> Outcome<Option<Manifest>> {
         false => reference,
     };
     let origin = match is_stdin {
-        true => crate::input::stdin()
+        true => crate::files::input::stdin()
             .map(|file| file.metadata().ok())
             .ok()
             .flatten(),

@@ -15,11 +15,11 @@ use super::search::{Found, search};
 use super::{
     html, interactive, journals, offline, paths, question, references, saved, summary, terminal,
 };
-use crate::exit::Exit;
-use crate::lists::Kind;
-use crate::output::Output;
-use crate::overlap::Given;
-use crate::run::{Outcome, Session};
+use crate::files::lists::Kind;
+use crate::files::output::Output;
+use crate::files::overlap::Given;
+use crate::report::Exit;
+use crate::session::{Outcome, Session};
 
 pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
     let mut read = args.walk.inputs();

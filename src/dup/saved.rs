@@ -9,11 +9,11 @@ use bc_find::groups::{FileGroup, FileRef};
 use bc_find::report::Saved;
 use bc_walk::Globs;
 
-use crate::args::WalkArgs;
-use crate::diagnostic::Diagnostic;
-use crate::input::Input;
-use crate::overlap::Given;
-use crate::run::{Outcome, Session};
+use crate::files::input::Input;
+use crate::files::overlap::Given;
+use crate::parse::args::WalkArgs;
+use crate::report::diagnostic::Diagnostic;
+use crate::session::{Outcome, Session};
 
 /// Reads a report and leaves out the files that the options do. A file counts as in a search: by
 /// sizes, `--include`, `--exclude` and `--no-hidden`, each path below the root that it was found
@@ -60,7 +60,8 @@ struct Filter {
 impl Filter {
     fn new(session: &Session, walk: &WalkArgs) -> Outcome<Filter> {
         let globs = |which: &str, patterns: &[OsString]| {
-            crate::args::globs(patterns).map_err(|text| session.fatal(format!("{which}: {text}")))
+            crate::parse::args::globs(patterns)
+                .map_err(|text| session.fatal(format!("{which}: {text}")))
         };
         let (least, most) = session.sizes(walk, 0)?;
         Ok(Filter {

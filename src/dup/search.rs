@@ -16,9 +16,9 @@ use bc_walk::Listing;
 use super::offline_manifests::{self, OfflineManifests};
 use super::plan::{CacheFile, SearchPlan};
 use super::{output, references};
-use crate::diagnostic::Diagnostic;
-use crate::progress::{Display, ProgressCounts};
-use crate::run::{Outcome, Session};
+use crate::report::diagnostic::Diagnostic;
+use crate::session::progress::{Display, ProgressCounts};
+use crate::session::{Outcome, Session};
 
 /// A finished search and everything its report needs.
 pub struct Found {
@@ -48,7 +48,7 @@ impl Found {
 
 /// Walks and searches; reports every file that could not be judged.
 pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
-    let started_at = crate::metrics::now();
+    let started_at = crate::session::metrics::now();
     let progress = Arc::new(ScanProgress::default());
     let display = display(session, &progress);
     // Before the walk: files that change from here on are not to be remembered.
@@ -136,7 +136,7 @@ fn display(session: &Session, progress: &Arc<ScanProgress>) -> Display {
         phase: counters.whole.load(Relaxed).then_some("whole files"),
         files_total: counters.planned.load(Relaxed),
         bytes_total: counters.planned_bytes.load(Relaxed),
-        ..crate::progress::counts(&counters.files, &counters.bytes)
+        ..crate::session::progress::counts(&counters.files, &counters.bytes)
     };
     Display::start(&session.common, "walk", Arc::new(reading))
 }

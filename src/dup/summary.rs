@@ -1,6 +1,6 @@
 //! `bc dup summary`: the space that could be reclaimed, and the directories with most of it.
 
-use crate::progress::{size, thousands};
+use crate::session::progress::{size, thousands};
 
 use super::search::Found;
 

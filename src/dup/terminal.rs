@@ -7,9 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use bc_fs::quote::shell_word;
 
-use crate::output::Output;
-use crate::progress::{counted, size, thousands};
-use crate::style::Meaning;
+use crate::files::output::Output;
+use crate::report::style::Meaning;
+use crate::session::progress::{counted, size, thousands};
 
 use super::search::Found;
 
@@ -84,7 +84,7 @@ pub fn closing(found: &Found, paths: &[OsString], before: &str) -> Vec<String> {
     };
     let line = format!("{text}; {command}");
     let width = PREFIX.len() + line.chars().count();
-    match width > crate::progress::width() {
+    match width > crate::session::progress::width() {
         true => vec![text, command],
         false => vec![line],
     }

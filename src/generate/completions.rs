@@ -8,8 +8,8 @@
 use std::fmt::Write;
 
 use super::tree::{self, Command, CompletionOption};
-use crate::applet::APPLETS;
-use crate::names::Names;
+use crate::parse::applet::APPLETS;
+use crate::parse::names::Names;
 
 /// Finds the command (`path`), the option whose value is being typed (`option`, with `=` after it
 /// where that was typed) and the part of the value typed so far (`cur`).

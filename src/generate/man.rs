@@ -6,7 +6,7 @@ use std::fmt::Write;
 use clap_mangen::Man;
 
 use super::tree::Command;
-use crate::names::Names;
+use crate::parse::names::Names;
 
 /// Returns the page of `command`, one of `all`.
 pub(super) fn page(command: &Command, all: &[Command], names: &Names) -> Result<String, String> {
@@ -151,7 +151,10 @@ fn date() -> String {
     let seconds = std::env::var("SOURCE_DATE_EPOCH").ok();
     let seconds = seconds.and_then(|text| text.parse::<i64>().ok());
     let time = seconds.and_then(|seconds| seconds.checked_mul(1_000_000_000));
-    let time = time.map_or_else(crate::metrics::now, bc_manifest::time::format_rfc3339);
+    let time = time.map_or_else(
+        crate::session::metrics::now,
+        bc_manifest::time::format_rfc3339,
+    );
     time.split('T').next().unwrap_or_default().to_owned()
 }
 
@@ -246,7 +249,7 @@ fn environment(out: &mut String, command: &Command) {
     let mut set: Vec<String> = command
         .clap
         .get_arguments()
-        .filter(|arg| crate::args::is_configurable(arg))
+        .filter(|arg| crate::parse::args::is_configurable(arg))
         .filter_map(|arg| Some(arg.get_long()?.to_uppercase().replace('-', "_")))
         .map(|name| format!("BC_{name}"))
         .collect();

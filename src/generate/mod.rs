@@ -12,12 +12,11 @@ use std::path::Path;
 
 use clap::Parser;
 
-use crate::diagnostic::Diagnostic;
-use crate::exit::Exit;
-use crate::names::Names;
-use crate::output::Output;
+use crate::files::output::Output;
+use crate::parse::names::Names;
 use crate::report;
-use crate::usage;
+use crate::report::diagnostic::Diagnostic;
+use crate::report::{Exit, usage};
 use args::{GenerateArgs, GeneratedText};
 
 /// Returns true if this argument is the option.
@@ -29,7 +28,7 @@ pub fn is_asked(first: Option<&OsString>) -> bool {
 /// Returns the names that pages and completions have for a program called so. One that is not
 /// called `bc` lies beside the calculator, with the links that `bc install` makes.
 pub fn names(called: &str) -> Names {
-    let is_applet = crate::applet::by_program(called.as_bytes()).is_some();
+    let is_applet = crate::parse::applet::by_program(called.as_bytes()).is_some();
     match called {
         "bc" => Names::called(called),
         _ if is_applet || called == "bitcrafts" => Names::beside_the_calculator("bitcrafts"),

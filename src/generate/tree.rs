@@ -1,9 +1,9 @@
 //! The commands as pages and completions need them.
 
-use crate::applet::APPLETS;
-use crate::describe::Values;
-use crate::help;
-use crate::names::Names;
+use crate::parse::applet::APPLETS;
+use crate::parse::describe::Values;
+use crate::parse::help;
+use crate::parse::names::Names;
 
 /// A command with the words that lead to it.
 pub(super) struct Command {
@@ -72,7 +72,7 @@ fn choice(arg: &clap::Arg) -> Option<CompletionOption> {
 
 /// Returns the program and all commands below it, each before those below it.
 pub(super) fn commands(names: &Names) -> Vec<Command> {
-    let mut whole = crate::commands::whole();
+    let mut whole = crate::parse::commands::whole();
     for applet in APPLETS {
         let called = names.command(&[applet.name.to_owned()]);
         whole = whole.mut_subcommand(applet.name, |command| {

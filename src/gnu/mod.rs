@@ -23,7 +23,7 @@ use std::os::unix::ffi::OsStrExt;
 
 pub use names::{PROGRAMS, Program, by_program};
 
-use crate::exit::Exit;
+use crate::report::Exit;
 use args::NotStarted;
 use b3sum::Early;
 use family::Family;

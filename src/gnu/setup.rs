@@ -10,9 +10,9 @@ use bc_pool::{Cancel, Effort, Start, Threads};
 use bc_walk::Workers;
 use clap::{Args as _, FromArgMatches};
 
-use crate::args::Common;
-use crate::budget;
-use crate::environment::Environment;
+use crate::parse::args::Common;
+use crate::parse::environment::Environment;
+use crate::session::budget;
 
 /// Options that a file or the environment may set here.
 const TAKEN: &[&str] = &["threads", "io", "memory-budget"];
@@ -40,7 +40,7 @@ impl Setup {
             cpu: allowed(),
         };
         let env = Environment::of_process();
-        let (extra, caution) = crate::config::settings_of(TAKEN, &env)?;
+        let (extra, caution) = crate::parse::config::settings_of(TAKEN, &env)?;
         if let Some(text) = caution {
             crate::report::caution("bc", &text);
         }

@@ -7,7 +7,7 @@ use bc_digest::Algorithm;
 use bc_walk::Shard;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::args::{Common, Configurable, WalkArgs};
+use crate::parse::args::{Common, Configurable, WalkArgs};
 
 /// Examples and exit codes, and the algorithms as bc-digest's table has them.
 fn after() -> String {

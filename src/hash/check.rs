@@ -15,12 +15,11 @@ use super::args::CheckArgs;
 use super::loaded::{Loaded, load};
 use super::unlisted::{self, normal};
 use super::verdicts::{self, Counts};
-use crate::details;
-use crate::exit::Exit;
-use crate::output::Output;
-use crate::overlap::Given;
-use crate::progress::Display;
-use crate::run::{Outcome, Session};
+use crate::files::output::Output;
+use crate::files::overlap::Given;
+use crate::report::{Exit, details};
+use crate::session::progress::Display;
+use crate::session::{Outcome, Session};
 
 pub fn run(args: &CheckArgs) -> Outcome<Exit> {
     let given = Given::inputs(args.manifests.iter().map(OsString::as_os_str));
@@ -29,7 +28,11 @@ pub fn run(args: &CheckArgs) -> Outcome<Exit> {
         return Err(session.fatal("no MANIFEST given; see --help, or 'bc hash PATH' makes one"));
     }
     let progress = Arc::new(HashProgress::default());
-    let display = Display::start(&args.common, "check", crate::progress::reading(&progress));
+    let display = Display::start(
+        &args.common,
+        "check",
+        crate::session::progress::reading(&progress),
+    );
     let mut check = Check {
         args,
         session: &session,

@@ -16,11 +16,11 @@ use serde_json::json;
 
 use super::args::{DiffArgs, DiffFormat};
 use super::manifest::{self, LineMeaning};
-use crate::exit::Exit;
-use crate::output::Output;
-use crate::overlap::Given;
-use crate::run::{Outcome, Session};
-use crate::style::Meaning;
+use crate::files::output::Output;
+use crate::files::overlap::Given;
+use crate::report::Exit;
+use crate::report::style::Meaning;
+use crate::session::{Outcome, Session};
 
 pub fn run(args: &DiffArgs) -> Outcome<Exit> {
     let read = [args.old.as_os_str(), args.new.as_os_str()];
@@ -72,7 +72,7 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
 }
 
 fn is_stdin(side: &OsStr) -> bool {
-    crate::args::is_dash(side) || bc_edit::output::descriptor(side) == Some(0)
+    crate::parse::args::is_dash(side) || bc_edit::output::descriptor(side) == Some(0)
 }
 
 /// What to do for directories, which have no manifest yet.
@@ -91,7 +91,7 @@ fn of_directories(args: &DiffArgs) -> Option<String> {
     });
     Some(format!(
         "{}: is a directory, and diff compares manifests; use: {made}bc hash diff {old} {new}",
-        crate::input::shown(directory)
+        crate::files::input::shown(directory)
     ))
 }
 

@@ -13,9 +13,9 @@ use bc_hash::{ExpectedDigests, FileDigests};
 
 use super::args::CheckArgs;
 use super::manifest::{self, LineMeaning};
-use crate::diagnostic::Diagnostic;
-use crate::exit::Exit;
-use crate::run::{Outcome, Session};
+use crate::report::Exit;
+use crate::report::diagnostic::Diagnostic;
+use crate::session::{Outcome, Session};
 
 /// Contents of one manifest.
 #[derive(Default)]

@@ -10,8 +10,8 @@ use bc_manifest::{Item, Reader, Separator, gnu};
 use bc_pool::Cancel;
 use serde_json::Value;
 
-use crate::diagnostic::Diagnostic;
-use crate::input::Input;
+use crate::files::input::Input;
+use crate::report::diagnostic::Diagnostic;
 
 /// The lines of one manifest; errors are fragments such as `read: Is a directory`.
 pub struct Lines {
@@ -81,7 +81,8 @@ pub fn open(name: &OsStr, zero: bool, cancel: &Cancel) -> Result<Lines, Diagnost
 }
 
 fn document(mut input: BufReader<Input>) -> Result<Lines, String> {
-    let text = crate::input::read_whole(&mut input).map_err(|error| format!("read: {error}"))?;
+    let text =
+        crate::files::input::read_whole(&mut input).map_err(|error| format!("read: {error}"))?;
     let mut value: Value =
         serde_json::from_slice(&text).map_err(|error| format!("JSON: {error}"))?;
     if value["schema"].as_u64().is_none_or(|schema| schema > 1) {

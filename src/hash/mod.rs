@@ -15,7 +15,7 @@ mod verdicts;
 
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
-use crate::exit::Exit;
+use crate::report::Exit;
 use args::{HashCli, HashCommand};
 
 pub use verdicts::warnings;
@@ -40,9 +40,9 @@ pub fn only(name: &str) -> Option<clap::Command> {
 pub fn run(mut matches: clap::ArgMatches) -> Exit {
     let mut cli = match HashCli::from_arg_matches_mut(&mut matches) {
         Ok(cli) => cli,
-        Err(error) => return crate::usage::print(error),
+        Err(error) => return crate::report::usage::print(error),
     };
-    cli.take_stdin(crate::input::is_fed);
+    cli.take_stdin(crate::files::input::is_fed);
     let exit = match &cli.command {
         HashCommand::Hash(args) => run::run(args),
         HashCommand::Check(args) => check::run(args),

@@ -12,8 +12,8 @@ use bc_walk::{DirectorySet, EntryId, Listing};
 use super::args::Format;
 use super::plan::HashPlan;
 use super::stdin::Stdin;
-use crate::diagnostic::record;
-use crate::output::Output;
+use crate::files::output::Output;
+use crate::report::diagnostic::record;
 
 /// Everything that is printed.
 pub struct Hashed<'a> {

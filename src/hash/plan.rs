@@ -9,7 +9,7 @@ use bc_read::Changed;
 use bc_walk::Shard;
 
 use super::args::{Format, HashArgs};
-use crate::resume;
+use crate::session::resume;
 
 /// Files to hash, and the format of the output.
 pub struct HashPlan<'a> {
@@ -52,11 +52,14 @@ impl<'a> HashPlan<'a> {
                 return Err("-z goes with the gnu and bsd formats only".to_owned());
             }
         };
-        let takes_stdin = args.paths.iter().any(|path| crate::args::is_dash(path));
+        let takes_stdin = args
+            .paths
+            .iter()
+            .any(|path| crate::parse::args::is_dash(path));
         if args.shard.is_some() && (takes_stdin || args.walk.files_from.is_some()) {
             return Err("--shard shares out trees, neither lists nor standard input".to_owned());
         }
-        let is_file = |path: &&OsString| !crate::args::is_dash(path);
+        let is_file = |path: &&OsString| !crate::parse::args::is_dash(path);
         let roots: Vec<OsString> = args.paths.iter().filter(is_file).cloned().collect();
         Ok(HashPlan {
             algorithms,

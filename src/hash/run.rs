@@ -10,14 +10,13 @@ use super::args::{Format, HashArgs};
 use super::output::{self, Hashed};
 use super::plan::HashPlan;
 use super::stdin;
-use crate::details;
-use crate::exit::Exit;
-use crate::lists::Kind;
-use crate::output::Output;
-use crate::overlap::Given;
-use crate::progress::Display;
-use crate::resume::{self, Recorded};
-use crate::run::{Outcome, Session};
+use crate::files::lists::Kind;
+use crate::files::output::Output;
+use crate::files::overlap::Given;
+use crate::report::{Exit, details};
+use crate::session::progress::Display;
+use crate::session::resume::{self, Recorded};
+use crate::session::{Outcome, Session};
 
 pub fn run(args: &HashArgs) -> Outcome<Exit> {
     let mut read = args.walk.inputs();
@@ -35,10 +34,14 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
     let mut output = open(args, &plan, &session)?;
     let recorded = record(args, &plan, &output, &session)?;
     let walk = walk_options(args, &output, recorded.as_ref(), &session)?;
-    let stdin = plan.stdin.then(crate::input::stdin).transpose();
+    let stdin = plan.stdin.then(crate::files::input::stdin).transpose();
     let stdin = stdin.map_err(|text| session.fatal(&text))?;
     let progress = Arc::new(HashProgress::default());
-    let display = Display::start(&args.common, "walk", crate::progress::reading(&progress));
+    let display = Display::start(
+        &args.common,
+        "walk",
+        crate::session::progress::reading(&progress),
+    );
     let listing = match plan.is_stdin_alone() && args.walk.files_from.is_none() {
         true => None,
         false => Some(session.listing(&plan.roots, &args.walk, &walk)?),
@@ -115,7 +118,7 @@ fn walk_options(
     recorded: Option<&Recorded>,
     session: &Session,
 ) -> Outcome<bc_walk::WalkOptions> {
-    let replaced = crate::output::replaced(args.output.as_deref());
+    let replaced = crate::files::output::replaced(args.output.as_deref());
     let mut options = session.walk_options(&args.walk, Metadata::None, replaced)?;
     options.leave_out.extend(output.own_file());
     let journal = recorded.and_then(|recorded| recorded.resume.own_file());

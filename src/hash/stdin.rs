@@ -9,7 +9,7 @@ use bc_hash::HashProgress;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::run::Session;
+use crate::session::Session;
 
 /// Longest time that a signal waits for a pipe that gives nothing: it does not interrupt a read
 /// that restarts.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use bc_walk::Metadata;
 
 use super::args::CheckArgs;
-use crate::args::WalkArgs;
-use crate::run::{Outcome, Session};
+use crate::parse::args::WalkArgs;
+use crate::session::{Outcome, Session};
 
 /// Returns the files below the base, or below the directories of the listed files, that no manifest
 /// lists.
@@ -35,7 +35,7 @@ pub fn find(
     let manifests = args.manifests.iter();
     options
         .leave_out
-        .extend(manifests.filter_map(|name| crate::output::replaced(Some(Path::new(name)))));
+        .extend(manifests.filter_map(|name| crate::files::output::replaced(Some(Path::new(name)))));
     let listing = session.listing(&roots, &WalkArgs::default(), &options)?;
     let mut found: Vec<Vec<u8>> = listing
         .ids()

@@ -10,10 +10,10 @@ use rustix::io::Errno;
 use super::args::CheckArgs;
 use super::loaded::Loaded;
 use super::manifest;
-use crate::exit::Exit;
-use crate::output::Output;
-use crate::run::Session;
-use crate::style::Meaning;
+use crate::files::output::Output;
+use crate::report::Exit;
+use crate::report::style::Meaning;
+use crate::session::Session;
 
 /// Counts of one manifest's verdicts.
 #[derive(Default)]

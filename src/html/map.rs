@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::dirs::{Amount, Cell, What, parent};
 use super::escape::{Path, Text, fragment, shown};
 use super::treemap::{Rect, squarify};
-use crate::progress::thousands;
+use crate::session::progress::thousands;
 
 /// Cells that fit a screen legibly.
 pub const CELLS: usize = 64;

@@ -16,7 +16,7 @@ use bc_digest::Algorithm;
 
 use self::dirs::Dirs;
 use self::escape::Text;
-use crate::progress::thousands;
+use crate::session::progress::thousands;
 
 const STYLE: &str = include_str!("page.css");
 /// Chooses the colours before anything is drawn.

@@ -14,7 +14,7 @@ const ARGUMENTS: usize = 40;
 pub fn made() -> String {
     let mut html = format!(
         "<p class=made>Made {}{} by <code>{}</code>",
-        Text(&moment(&crate::metrics::now())),
+        Text(&moment(&crate::session::metrics::now())),
         on_host(host().as_deref()),
         Text(&command(std::env::args_os().collect())),
     );
@@ -82,7 +82,7 @@ fn command(argv: Vec<OsString>) -> String {
 /// Returns the settings that the command line does not show: variables and the configuration file,
 /// HTML.
 fn settings() -> Vec<String> {
-    let (file, variables) = crate::dirs::settings();
+    let (file, variables) = crate::parse::environment::settings();
     let variables = variables
         .iter()
         .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat());

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::escape::{Path, Text};
-use crate::progress::{size, thousands};
+use crate::session::progress::{size, thousands};
 
 /// Names of one cell that are listed, and those of them that are not folded.
 pub const NAMES: usize = 100;

@@ -12,7 +12,7 @@ use clap::{Args, Parser, Subcommand};
 
 use super::output::Format;
 use super::restore::RestoreArgs;
-use crate::args::{Common, Configurable, WalkArgs, one_of};
+use crate::parse::args::{Common, Configurable, WalkArgs, one_of};
 
 const AFTER: &str = "\
 Examples:

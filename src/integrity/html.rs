@@ -13,7 +13,7 @@ use crate::html::escape::{Path, Text, shown};
 use crate::html::provenance::{absolute, moment, on_host};
 use crate::html::table::{PageCell, PageColumn, PageRow, PageTable};
 use crate::html::{Page, Tile, map, notes, nothing, tiles};
-use crate::progress::{counted, size, thousands};
+use crate::session::progress::{counted, size, thousands};
 
 /// Gravest first: the order of figures and rows.
 const GRAVEST: [Class; 9] = [

@@ -12,10 +12,9 @@ use bc_integrity::{Job, ManifestFile, Origin, Reading, WalkObserver, Work};
 use bc_walk::Listing;
 use bc_walk::job::{Error, ErrorKind};
 
-use crate::details;
-use crate::exit::Exit;
-use crate::progress::Display;
-use crate::run::{Outcome, Session};
+use crate::report::{Exit, details};
+use crate::session::progress::Display;
+use crate::session::{Outcome, Session};
 
 /// Error that ended a command early.
 pub enum Stop {
@@ -66,7 +65,11 @@ pub fn working_shown<T>(
     f: impl FnOnce(&Work<'_>, &Display) -> Result<T, Stop>,
 ) -> Outcome<Option<T>> {
     let progress = Arc::new(HashProgress::default());
-    let display = Display::start(&session.common, "walk", crate::progress::reading(&progress));
+    let display = Display::start(
+        &session.common,
+        "walk",
+        crate::session::progress::reading(&progress),
+    );
     let width = algorithm.map_or(1, |a| Batch::new(&[a], CpuFeatures::detect()).width());
     // Before the walk, regardless of the number of files.
     session.read_options(1, width, 0)?;
@@ -114,10 +117,10 @@ pub fn done_or(session: Session, stop: Stop) -> Outcome<Exit> {
 }
 
 pub fn open(session: &Session, path: &Path) -> Outcome<ManifestFile> {
-    crate::input::check(path).map_err(|text| session.fatal(&text))?;
+    crate::files::input::check(path).map_err(|text| session.fatal(&text))?;
     let opened = session.while_reading(path.as_os_str(), || {
-        if crate::args::is_dash(path.as_os_str()) {
-            let stdin = crate::input::stdin().map_err(|text| session.fatal(&text))?;
+        if crate::parse::args::is_dash(path.as_os_str()) {
+            let stdin = crate::files::input::stdin().map_err(|text| session.fatal(&text))?;
             Ok(ManifestFile::from_reader(b"-", stdin))
         } else {
             Ok(ManifestFile::open_until(path, &session.cancel))

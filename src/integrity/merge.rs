@@ -13,10 +13,10 @@ use super::args::MergeArgs;
 use super::job::{Stop, done_or, open};
 use super::output::write_manifest;
 use super::run::{opened_manifest, start};
-use crate::diagnostic::Diagnostic;
-use crate::exit::Exit;
-use crate::overlap::Given;
-use crate::run::{Outcome, Session};
+use crate::files::overlap::Given;
+use crate::report::Exit;
+use crate::report::diagnostic::Diagnostic;
+use crate::session::{Outcome, Session};
 
 pub fn run(args: &MergeArgs) -> Outcome<Exit> {
     let given = Given::inputs(args.manifests.iter().map(|path| path.as_os_str()));

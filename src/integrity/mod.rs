@@ -12,7 +12,7 @@ mod sql;
 
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
-use crate::exit::Exit;
+use crate::report::Exit;
 use args::{IntegrityCli, IntegrityCommand};
 pub use job::origin;
 
@@ -49,7 +49,7 @@ pub fn only(name: &str) -> Option<clap::Command> {
 pub fn run(mut matches: clap::ArgMatches) -> Exit {
     let cli = match IntegrityCli::from_arg_matches_mut(&mut matches) {
         Ok(cli) => cli,
-        Err(error) => return crate::usage::print(error),
+        Err(error) => return crate::report::usage::print(error),
     };
     let exit = match &cli.command {
         IntegrityCommand::Manifest(args) => run::manifest(args),

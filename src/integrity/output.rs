@@ -13,10 +13,10 @@ use clap::ValueEnum;
 
 use super::html::Differences;
 use super::job::Stop;
-use crate::exit::Exit;
-use crate::output::Output;
-use crate::run::Session;
-use crate::style::Meaning;
+use crate::files::output::Output;
+use crate::report::Exit;
+use crate::report::style::Meaning;
+use crate::session::Session;
 
 /// Format of the differences that verify and diff find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -149,7 +149,7 @@ pub fn write_manifest<T>(
 
 /// Returns the file that is written and the one that it will replace, for a walk to leave out.
 pub fn own_files(file: Option<&Path>, output: &Output) -> Vec<OwnFile> {
-    let replaced = crate::output::replaced(file);
+    let replaced = crate::files::output::replaced(file);
     replaced.into_iter().chain(output.own_file()).collect()
 }
 

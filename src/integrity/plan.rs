@@ -14,7 +14,7 @@ use bc_walk::{Entries, Metadata};
 
 use super::args::{DiffArgs, ImportArgs, ManifestArgs, UpdateArgs, VerifyArgs};
 use super::job::origin;
-use crate::run::{Outcome, Session, now};
+use crate::session::{Outcome, Session, now};
 
 pub fn manifest<'a>(args: &'a ManifestArgs, session: &Session) -> Outcome<CreateOptions<'a>> {
     Ok(CreateOptions::new(&args.root, args.algorithm)

@@ -18,16 +18,15 @@ use super::args::{DiffArgs, ExportArgs, ImportArgs, ManifestArgs, UpdateArgs, Ve
 use super::job::{Stop, algorithm_of, done_or, open, origin, stopped, until_cancelled, working};
 use super::output::{Changes, Marked, conclude, own_files, write_manifest};
 use super::plan;
-use crate::args::Common;
-use crate::details;
-use crate::diagnostic::Diagnostic;
-use crate::exit::Exit;
-use crate::input::Input;
-use crate::lists::Kind;
-use crate::output::Output;
-use crate::overlap::Given;
-use crate::resume::{self, Recorded};
-use crate::run::{Outcome, Session};
+use crate::files::input::Input;
+use crate::files::lists::Kind;
+use crate::files::output::Output;
+use crate::files::overlap::Given;
+use crate::parse::args::Common;
+use crate::report::diagnostic::Diagnostic;
+use crate::report::{Exit, details};
+use crate::session::resume::{self, Recorded};
+use crate::session::{Outcome, Session};
 
 pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     let file = args.output.as_deref();
@@ -46,7 +45,7 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     plan.leave_out.extend(journal);
     let created = working(&session, Some(plan.algorithm), "manifest", |work| {
         let on_failure = &mut |path: &[u8], failure: &bc_manifest::Failure| {
-            let path = crate::run::below(plan.root, path);
+            let path = crate::session::below(plan.root, path);
             session.report.problem(Diagnostic::recorded(&path, failure));
         };
         write_manifest(&mut output, file, |to| {

@@ -9,9 +9,9 @@ use bc_fleet::sql::{Engine, Param, Request, exact, sql};
 
 use super::args::SqlArgs;
 use super::run::{opened, start};
-use crate::exit::Exit;
-use crate::overlap::Given;
-use crate::run::Outcome;
+use crate::files::overlap::Given;
+use crate::report::Exit;
+use crate::session::Outcome;
 
 pub fn run(args: &SqlArgs) -> Outcome<Exit> {
     let session = start("sql", &args.common, &Given::default(), None)?;

@@ -7,7 +7,7 @@ use bc_find::scan::ALGORITHMS;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::args::Configurable;
+use crate::parse::args::Configurable;
 
 fn algorithm() -> impl TypedValueParser<Value = Algorithm> {
     PossibleValuesParser::new(ALGORITHMS.map(Algorithm::name))

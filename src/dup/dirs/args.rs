@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::args::{Common, Configurable, WalkArgs};
 use crate::dup::args::search::SearchArgs;
+use crate::parse::args::{Common, Configurable, WalkArgs};
 
 /// Report formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -11,7 +11,7 @@ use crate::html::dirs::{Amount, Dirs};
 use crate::html::escape::{Path, Text};
 use crate::html::table::{NAMES, NameList, NameTag, PageColumn, PageRow, PageTable, TaggedName};
 use crate::html::{Page, Tile, notes, nothing};
-use crate::progress::{counted, size, thousands};
+use crate::session::progress::{counted, size, thousands};
 
 /// Command that lists all entries, also those that a page leaves out.
 const ALL: &str = "<code>bc dup dirs --format=json PATH...</code>";

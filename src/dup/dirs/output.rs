@@ -10,9 +10,9 @@ use bc_walk::DirId;
 
 use crate::dup::search::Found;
 use crate::dup::terminal::{self, GroupWriter};
-use crate::output::Output;
-use crate::progress::{counted, thousands};
-use crate::run::Session;
+use crate::files::output::Output;
+use crate::session::Session;
+use crate::session::progress::{counted, thousands};
 
 /// Directories that are named as not compared; `-v` names all.
 const NAMED: usize = 5;

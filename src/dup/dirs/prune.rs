@@ -16,9 +16,9 @@ use crate::dup::output as reported;
 use crate::dup::plan::PrunePlan;
 use crate::dup::search::search;
 use crate::dup::{journals, paths, question, references};
-use crate::exit::Exit;
-use crate::progress::{counted, size, thousands};
-use crate::run::{Outcome, Session};
+use crate::report::Exit;
+use crate::session::progress::{counted, size, thousands};
+use crate::session::{Outcome, Session};
 
 /// Finds directories that are copies of each other, asks where it has to, and acts.
 pub fn prune(args: &PruneArgs) -> Outcome<Exit> {

@@ -14,17 +14,17 @@ use bc_walk::{Entries, Repeats};
 
 use super::args::{DirsArgs, Format};
 use super::{html, output};
-use crate::args::WalkArgs;
 use crate::dup::args::search::SearchArgs;
 use crate::dup::offline_manifests::OfflineManifests;
 use crate::dup::plan::SearchPlan;
 use crate::dup::references;
 use crate::dup::run::end_search;
 use crate::dup::search::{Found, search};
-use crate::exit::Exit;
-use crate::lists::Kind;
-use crate::progress::{Display, reading};
-use crate::run::{Outcome, Session};
+use crate::files::lists::Kind;
+use crate::parse::args::WalkArgs;
+use crate::report::Exit;
+use crate::session::progress::{Display, reading};
+use crate::session::{Outcome, Session};
 
 pub fn dirs(args: &DirsArgs) -> Outcome<Exit> {
     let mut read = args.walk.inputs();

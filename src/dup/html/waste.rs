@@ -6,7 +6,7 @@ use bc_prune::Inode;
 
 use crate::html::dirs::{Amount, Dirs, What, parent};
 use crate::html::{Page, map};
-use crate::progress::{counted, size};
+use crate::session::progress::{counted, size};
 
 /// Directories that have a colour of their own in the map; the others share one.
 const OTHERS: usize = 7;

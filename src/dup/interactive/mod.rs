@@ -10,8 +10,8 @@ use bc_prune::{Inode, Keep, KeepRules, Planned, PruneOptions, Roots, at_stake};
 use self::words::Word;
 use super::output;
 use super::question::{self, act, answer};
-use crate::progress::{size, thousands};
-use crate::run::Session;
+use crate::session::Session;
+use crate::session::progress::{size, thousands};
 
 /// A group to choose from.
 pub struct Offer<'a> {

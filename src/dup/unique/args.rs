@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Args, ValueEnum};
 
-use crate::args::{CommandLineOnly, Common, Configurable, WalkArgs};
+use crate::parse::args::{CommandLineOnly, Common, Configurable, WalkArgs};
 
 /// Format of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

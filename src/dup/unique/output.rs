@@ -11,7 +11,7 @@ use bc_walk::EntryId;
 use serde_json::{Map, Value, json};
 
 use super::args::{Format, UniqueArgs};
-use crate::output::Output;
+use crate::files::output::Output;
 
 /// Counts the entries that the walk of the PATHs passed over, except those met again, those that
 /// are no files, and those left out by the user's own pattern.
@@ -19,7 +19,7 @@ pub fn unseen(found: &Unique) -> impl Iterator<Item = (u64, &'static str)> {
     let mut skipped = found.unseen.clone();
     skipped.repeated = 0;
     skipped.excluded = 0;
-    let passed_over: Vec<_> = crate::details::passed_over(&skipped).collect();
+    let passed_over: Vec<_> = crate::report::details::passed_over(&skipped).collect();
     passed_over.into_iter()
 }
 

@@ -11,7 +11,7 @@ use bc_walk::{Entries, Globs, Metadata, WalkOptions};
 
 use super::args::UniqueArgs;
 use crate::dup::references;
-use crate::run::{Outcome, Session};
+use crate::session::{Outcome, Session};
 
 /// A search for contents that are nowhere else.
 pub struct UniquePlan {

@@ -5,9 +5,9 @@ use bc_find::manifests::{is_weak, tag};
 use bc_find::unique::{NotFiles, Presence, Unique};
 
 use super::output::{Asked, unseen};
-use crate::exit::Exit;
-use crate::progress::{nonzero, size, thousands};
-use crate::run::Session;
+use crate::report::Exit;
+use crate::session::Session;
+use crate::session::progress::{nonzero, size, thousands};
 
 /// Returns true if all of the PATHs was looked at; anything that was not is reported, and makes the
 /// exit code 1.

@@ -15,10 +15,10 @@ use super::output::{self, Asked};
 use super::plan::UniquePlan;
 use super::report;
 use crate::dup::references;
-use crate::exit::Exit;
-use crate::output::Output;
-use crate::progress::{Display, ProgressCounts};
-use crate::run::{Outcome, Session};
+use crate::files::output::Output;
+use crate::report::Exit;
+use crate::session::progress::{Display, ProgressCounts};
+use crate::session::{Outcome, Session};
 
 pub fn unique(args: &UniqueArgs) -> Outcome<Exit> {
     let read = args.walk.inputs();
@@ -30,7 +30,7 @@ pub fn unique(args: &UniqueArgs) -> Outcome<Exit> {
         (false, true) => output.records(),
         (false, false) => output.colors(args.common.color),
     };
-    let started_at = crate::metrics::now();
+    let started_at = crate::session::metrics::now();
     let mut plan = UniquePlan::new(&session, args)?;
     let hidden = |plan: &UniquePlan| {
         let paths = args.paths.iter().map(|path| path.as_encoded_bytes());
@@ -210,7 +210,7 @@ fn display(session: &Session, progress: &Arc<ScanProgress>, hashed: &Arc<HashPro
             phase: search.whole.load(Relaxed).then_some("whole files"),
             files_total: search.planned.load(Relaxed),
             bytes_total: search.planned_bytes.load(Relaxed),
-            ..crate::progress::counts(&search.files, &search.bytes)
+            ..crate::session::progress::counts(&search.files, &search.bytes)
         };
         if known > 0 {
             counts.phase = Some("digests of manifests");

@@ -7,7 +7,7 @@ use bc_copy::Loss;
 use clap::Args;
 
 use super::output::Format;
-use crate::args::{Common, one_of};
+use crate::parse::args::{Common, one_of};
 
 /// Arguments of `bc integrity restore`.
 #[derive(Args)]

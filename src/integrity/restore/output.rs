@@ -9,13 +9,13 @@ use bc_manifest::json::{JsonPath, insert_bytes};
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
-use crate::diagnostic::Diagnostic;
-use crate::exit::Exit;
-use crate::output::{Output, OutputLines};
-use crate::progress::{nonzero, thousands};
-use crate::run::{Outcome, Session};
-use crate::style::Meaning;
-use crate::totals::{not_given, takes_no_more, written};
+use crate::copy::{not_given, takes_no_more, written};
+use crate::files::output::{Output, OutputLines};
+use crate::report::Exit;
+use crate::report::diagnostic::Diagnostic;
+use crate::report::style::Meaning;
+use crate::session::progress::{nonzero, thousands};
+use crate::session::{Outcome, Session};
 
 /// Format of the paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

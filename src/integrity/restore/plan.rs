@@ -5,8 +5,8 @@ use bc_integrity::ManifestFile;
 use bc_walk::OwnFile;
 
 use super::args::RestoreArgs;
-use crate::dirs::state_dir;
 use crate::integrity::plan::root_check;
+use crate::parse::environment::state_dir;
 
 pub fn plan<'a>(
     args: &'a RestoreArgs,

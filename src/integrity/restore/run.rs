@@ -5,12 +5,12 @@ use bc_copy::{RestoreError, RestoreEvent};
 use super::args::RestoreArgs;
 use super::output::{Reporter, conclude};
 use super::plan::plan;
-use crate::exit::Exit;
+use crate::files::overlap::Given;
 use crate::integrity::job::{Stop, algorithm_of, open, working_shown};
 use crate::integrity::output::own_files;
 use crate::integrity::run::{opened, start};
-use crate::overlap::Given;
-use crate::run::Outcome;
+use crate::report::Exit;
+use crate::session::Outcome;
 
 pub fn restore(args: &RestoreArgs) -> Outcome<Exit> {
     let given = Given::inputs([args.manifest.as_os_str()])
@@ -20,7 +20,7 @@ pub fn restore(args: &RestoreArgs) -> Outcome<Exit> {
     let manifest = open(&session, &args.manifest)?;
     let algorithm = algorithm_of(&session, &manifest)?;
     // The first signal lets the work in progress finish.
-    crate::signals::end_at_the_second();
+    crate::session::signals::end_at_the_second();
     let output = args.format.of(opened(&session, None)?);
     let own = own_files(None, &output);
     let options = plan(args, &manifest, &own);

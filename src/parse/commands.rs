@@ -1,7 +1,8 @@
 //! The whole command tree, for `--describe`, manual pages and completions.
 
-use crate::applet::APPLETS;
+use crate::parse::applet::APPLETS;
 
+/// Examples for the program itself.
 const EXAMPLES: &str = "\
 Examples:
   bc hash DIR

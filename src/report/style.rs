@@ -2,7 +2,7 @@
 //!
 //! A colour says what a word says already, so nothing is lost without it.
 
-use crate::args::Choice;
+use crate::parse::args::Choice;
 
 /// Meaning of a piece of text for its reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

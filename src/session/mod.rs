@@ -1,6 +1,14 @@
 //! Steps of every subcommand around its engine: signals, limits, options turned into plans, the
 //! walk, and the end of the run.
 
+pub mod budget;
+pub mod metrics;
+pub mod panics;
+pub mod progress;
+pub mod resume;
+pub mod signals;
+pub mod tables;
+
 use std::ffi::OsString;
 use std::io::BufReader;
 use std::path::Path;
@@ -17,17 +25,13 @@ use bc_walk::job::ErrorKind;
 use bc_walk::{Entries, Identity, Listing, Metadata, OwnFile, SkippedDetail, Workers};
 use signal_hook::consts::SIGXFSZ;
 
-use crate::args::{Common, WalkArgs};
-use crate::budget;
-use crate::details;
-use crate::diagnostic::Diagnostic;
-use crate::exit::Exit;
-use crate::input::Input;
-use crate::metrics::Metrics;
-use crate::output::Output;
-use crate::overlap::{Given, Precious, Refusal, of_output};
-use crate::report::Report;
-use crate::signals;
+use self::metrics::Metrics;
+use crate::files::input::Input;
+use crate::files::output::Output;
+use crate::files::overlap::{Given, Precious, Refusal, of_output};
+use crate::parse::args::{Common, WalkArgs};
+use crate::report::diagnostic::Diagnostic;
+use crate::report::{Exit, Report, details};
 
 /// One run of one subcommand.
 pub struct Session {
@@ -122,7 +126,7 @@ impl Session {
         let config = self.common.config.as_deref().map(Path::as_os_str);
         let given = given.clone().and_inputs(config);
         let (metrics, workers) = (self.common.metrics.as_deref(), || self.walk_workers());
-        let checked = crate::overlap::check(&given, written, metrics, workers);
+        let checked = crate::files::overlap::check(&given, written, metrics, workers);
         checked.map_err(|Refusal { text, say_on }| match say_on {
             Some(Stream::Error) => self.fatal(&text),
             Some(_) => crate::report::fatal_on_stdout(self.report.applet(), &text),
@@ -161,7 +165,7 @@ impl Session {
     /// The file that `--metrics` replaces at the end, so that a search can leave it out.
     pub fn metrics_file(&self) -> Option<OwnFile> {
         let file = self.common.metrics.as_deref();
-        crate::output::replaced(file.filter(|path| of_output(path).is_some()))
+        crate::files::output::replaced(file.filter(|path| of_output(path).is_some()))
     }
 
     /// Writes the metrics, unless that would replace a file which came there during the run: a step
@@ -231,7 +235,8 @@ impl Session {
         leave_out: Option<OwnFile>,
     ) -> Outcome<bc_walk::WalkOptions> {
         let globs = |which: &str, patterns: &[OsString]| {
-            crate::args::globs(patterns).map_err(|text| self.fatal(format!("{which}: {text}")))
+            crate::parse::args::globs(patterns)
+                .map_err(|text| self.fatal(format!("{which}: {text}")))
         };
         let (min_size, max_size) = self.sizes(args, 0)?;
         Ok(bc_walk::WalkOptions::default()
@@ -264,7 +269,7 @@ impl Session {
             .leave_out(
                 leave_out
                     .into_iter()
-                    .chain(crate::output::behind_stdout())
+                    .chain(crate::files::output::behind_stdout())
                     .collect(),
             )
             .skipped(self.skipped_detail()))
@@ -342,7 +347,7 @@ impl Session {
         let end = if null { 0 } else { b'\n' };
         let input = Input::open(from.as_os_str(), &self.cancel).map_err(|what| self.fatal(what))?;
         let input = BufReader::with_capacity(64 << 10, input);
-        crate::input::pieces(input, end)
+        crate::files::input::pieces(input, end)
             .map_err(|error| self.fatal(Diagnostic::failed(from, "read", &error)))
     }
 
@@ -409,7 +414,7 @@ impl Session {
     ) -> Result<bc_read::ReadOptions, String> {
         let mut options = bc_read::ReadOptions::default()
             .backend(self.common.io)
-            .tables(crate::tables::of_workers());
+            .tables(tables::of_workers());
         match self.common.memory_budget {
             Some(Size(budget)) => budget::fit(&mut options, budget, workers, width, state)
                 .map_err(|text| text + self.way_out(state))?,
@@ -435,7 +440,7 @@ impl Session {
     /// pipe or a terminal, where a read can wait for ever, a signal ends the
     /// process at once: nothing has a name yet that would have to be removed.
     pub fn while_reading<T>(&self, path: &std::ffi::OsStr, f: impl FnOnce() -> T) -> T {
-        let plain = !crate::args::is_dash(path)
+        let plain = !crate::parse::args::is_dash(path)
             && std::fs::metadata(path).map_or(true, |meta| meta.is_file() || meta.is_dir());
         if plain {
             return f();
@@ -491,7 +496,7 @@ fn watched<T>(cancel: &Cancel, f: impl FnOnce() -> T) -> T {
         let watcher = scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 if let Some(signal) = signals::behind(cancel) {
-                    crate::progress::clear_for_good();
+                    progress::clear_for_good();
                     let _ = signal_hook::low_level::emulate_default_handler(signal);
                 }
                 std::thread::park_timeout(std::time::Duration::from_millis(50));

@@ -7,9 +7,9 @@ use std::ffi::OsString;
 use clap::Command;
 use clap::builder::StyledStr;
 
-use crate::applet::Applet;
-use crate::args::first_positional;
-use crate::names::Names;
+use crate::parse::applet::Applet;
+use crate::parse::args::first_positional;
+use crate::parse::names::Names;
 
 /// Heading of the options that all commands share.
 pub const COMMON: &str = "Common options";

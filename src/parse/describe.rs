@@ -9,8 +9,8 @@ use bc_pool::Threads;
 use bc_prune::Action;
 use serde_json::{Value, json};
 
-use crate::exit::Exit;
 use crate::report;
+use crate::report::Exit;
 
 /// Prints the tree of `command`.
 pub fn print(command: &clap::Command) -> Exit {
@@ -89,7 +89,7 @@ fn tree(command: &clap::Command) -> Value {
         .filter(|a| !a.is_hide_set() && !matches!(a.get_id().as_str(), "help" | "version"))
         .map(argument)
         .collect();
-    let default = crate::applet::APPLETS
+    let default = crate::parse::applet::APPLETS
         .iter()
         .find(|applet| command.get_name().ends_with(applet.name))
         .and_then(|applet| applet.default)
@@ -130,7 +130,7 @@ fn argument(arg: &clap::Arg) -> Value {
         "value_name": arg.get_value_names().filter(|_| takes_value || arg.is_positional()).and_then(|n| n.first()).map(|n| n.to_string()),
         "repeatable": matches!(arg.get_action(), clap::ArgAction::Append | clap::ArgAction::Count),
         "required": arg.is_required_set(),
-        "configurable": crate::args::is_configurable(arg),
+        "configurable": crate::parse::args::is_configurable(arg),
         "default": if takes_value { defaults } else { Vec::new() },
         "allowed": values.allowed,
         "suggested": values.suggested,

@@ -14,7 +14,7 @@ use bc_fs::streams::{self, Stream};
 use bc_pool::Cancel;
 use rustix::fs::MemfdFlags;
 
-use crate::diagnostic::Diagnostic;
+use crate::report::diagnostic::Diagnostic;
 
 /// Bytes of a device that are read before it is taken for one without an end.
 const MOST_OF_A_DEVICE: u64 = 16 << 20;
@@ -145,7 +145,7 @@ fn directories() -> Vec<PathBuf> {
     let named = named.filter(|path| path.is_absolute());
     let mut all: Vec<PathBuf> = named.into_iter().collect();
     all.push("/var/tmp".into());
-    all.extend(crate::dirs::cache_dir());
+    all.extend(crate::parse::environment::cache_dir());
     all.push("/tmp".into());
     all
 }
@@ -169,7 +169,7 @@ pub fn is_fed() -> bool {
 /// Opens the file at `path`, or standard input for `-`. Errors say path, operation and reason.
 fn open(path: &Path, cancel: &Cancel) -> Result<File, Diagnostic> {
     check(path)?;
-    if crate::args::is_dash(path.as_os_str()) {
+    if crate::parse::args::is_dash(path.as_os_str()) {
         return stdin();
     }
     bc_fs::input::open(path, || cancel.is_cancelled())
@@ -179,7 +179,7 @@ fn open(path: &Path, cancel: &Cancel) -> Result<File, Diagnostic> {
 /// Fails if `path` means standard input, as `-` and `/dev/stdin` do, and the process was started
 /// without one: opened by its path it would be an empty file.
 pub fn check(path: &Path) -> Result<(), Diagnostic> {
-    if crate::args::is_dash(path.as_os_str()) {
+    if crate::parse::args::is_dash(path.as_os_str()) {
         return stdin().map(drop);
     }
     match bc_edit::output::descriptor(path) {

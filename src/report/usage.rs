@@ -7,10 +7,9 @@ use std::path::Path;
 use bc_fs::safe;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::args::LogFormat;
-use crate::exit::Exit;
-use crate::report::{fatal, print_by, style, write_stderr};
-use crate::style::{Meaning, painted};
+use crate::parse::args::LogFormat;
+use crate::report::style::{Meaning, painted};
+use crate::report::{Exit, fatal, print_by, style, write_stderr};
 
 /// Prints clap's message: help and version to stdout (0), errors to stderr (2).
 pub fn print(mut error: clap::Error) -> Exit {
@@ -46,7 +45,7 @@ pub fn print(mut error: clap::Error) -> Exit {
         true => wrapped(
             &safe::lines(text),
             "error: ".len(),
-            crate::progress::width(),
+            crate::session::progress::width(),
         ),
         false => safe::lines(text),
     };
@@ -89,7 +88,7 @@ pub fn say_help(text: &str) {
 /// Returns the text as it is; for a terminal, in lines that it has room for.
 fn fitted(text: &str, terminal: bool) -> Cow<'_, str> {
     match terminal {
-        true => wrapped(text, 0, crate::progress::width()).into(),
+        true => wrapped(text, 0, crate::session::progress::width()).into(),
         false => text.into(),
     }
 }

@@ -2,19 +2,65 @@
 //! stdout. Every per-file failure passes through [`Report::problem`], which
 //! counts it, so that it always shows in the exit code.
 
+pub mod details;
+pub mod diagnostic;
+pub mod style;
+pub mod usage;
+
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bc_fs::safe;
 
-use crate::args::{Choice, Common, LogFormat};
-use crate::diagnostic::Diagnostic;
-use crate::exit::Exit;
-use crate::output::Output;
-use crate::style::{Meaning, colored, painted};
+use self::diagnostic::Diagnostic;
+use self::style::{Meaning, colored, painted};
+use crate::files::output::Output;
+use crate::parse::args::{Choice, Common, LogFormat};
+
+/// Exit status of a run, one enum for all applets (see `src/guide/rules.md`, "Exit codes"). The order is the order of gravity: of two outcomes the larger one decides
+/// ([`Exit::worst`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exit {
+    /// All done; nothing differs.
+    Done,
+    /// Done, but something differs, failed verification or could not be read.
+    Differs,
+    /// `integrity verify`: damage suspected.
+    Damage,
+    /// Usage error, unusable input or a fatal failure.
+    Fatal,
+    /// Ended by this signal, which `main` raises again after clean-up.
+    Signal(i32),
+}
+
+impl Exit {
+    /// Returns the graver of two outcomes.
+    pub fn worst(self, other: Exit) -> Exit {
+        self.max(other)
+    }
+
+    /// Returns the exit code; of a signal the one that shells give it.
+    pub fn code(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::Differs => 1,
+            Exit::Fatal => 2,
+            Exit::Damage => 3,
+            Exit::Signal(number) => 128 + (number & 0x7f) as u8,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        // That of a signal is reached only where it could not be raised again.
+        ExitCode::from(exit.code())
+    }
+}
 
 /// Diagnostics of one run.
 pub struct Report {
@@ -136,7 +182,7 @@ fn line(format: LogFormat, color: bool, who: &str, level: &str, what: &Diagnosti
     }
     let applet = who.strip_prefix("bc ").unwrap_or(who);
     let mut object = serde_json::json!({
-        "time": crate::metrics::now(), "level": level,
+        "time": crate::session::metrics::now(), "level": level,
         "applet": applet, "message": what.text(),
     });
     if let Some(object) = object.as_object_mut() {
@@ -260,5 +306,5 @@ pub fn print_by(write: impl FnOnce(&mut Output) -> std::io::Result<()>) -> Exit 
 /// Writes a line in one call, so that lines of several processes do not mix; a failure of stderr
 /// itself cannot be reported anywhere.
 pub fn write_stderr(line: &str) {
-    let _ = crate::progress::with_line_off(|err| err.write_all(line.as_bytes()));
+    let _ = crate::session::progress::with_line_off(|err| err.write_all(line.as_bytes()));
 }

@@ -8,8 +8,8 @@ use clap::Command;
 use toml::de::{DeTable, DeValue};
 
 use super::{Origin, Setting, is_settable};
-use crate::applet::APPLETS;
-use crate::environment::Environment;
+use crate::parse::applet::APPLETS;
+use crate::parse::environment::Environment;
 
 /// Text of a configuration file.
 pub struct ConfigFile {

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 
-use crate::diagnostic::Diagnostic;
+use crate::report::diagnostic::Diagnostic;
 
 /// One figure of a run.
 struct Figure {
@@ -66,7 +66,7 @@ impl Metrics {
         } else {
             format!("{:#}\n", self.json())
         };
-        crate::output::write_whole(file, text.as_bytes())
+        crate::files::output::write_whole(file, text.as_bytes())
     }
 
     fn json(&self) -> serde_json::Value {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::args::{Choice, Common, LogFormat};
+use crate::parse::args::{Choice, Common, LogFormat};
 pub use line::{ProgressCounts, counted, nonzero, size, thousands};
 use line::{Rate, render};
 

@@ -2,20 +2,27 @@
 //! variables, which paths there are) go in, one [`ParseResult`] comes out. Nothing is printed and
 //! nothing is run here; [`crate::dispatch`] acts on the result.
 
+pub mod applet;
+pub mod args;
+pub mod commands;
+pub mod config;
+pub mod describe;
+pub mod environment;
+pub mod help;
+pub mod hints;
+pub mod names;
+
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Command};
 
-use crate::applet::{APPLETS, Applet, AppletCall, by_name, by_program};
-use crate::args::first_positional;
-use crate::config;
-use crate::environment::{Environment, PathKind};
+use self::applet::{APPLETS, Applet, AppletCall, by_name, by_program};
+use self::args::first_positional;
+use self::environment::{Environment, PathKind};
+use self::names::Names;
 use crate::gnu::Program;
-use crate::help;
-use crate::hints;
-use crate::names::Names;
 
 /// Meaning of a command line.
 pub enum ParseResult {
@@ -117,7 +124,7 @@ pub fn parse(argv: &[OsString], env: &Environment<'_>) -> ParseResult {
             Some(applet) => return in_applet(applet, &["--help".into()]),
             None => Special::Overview(called),
         },
-        Some("--describe") => Special::Describe(Box::new(crate::commands::whole())),
+        Some("--describe") => Special::Describe(Box::new(self::commands::whole())),
         Some(_) if asks_pages => Special::Generate(crate::generate::names(&called)),
         Some("install") => Special::Install(names),
         _ if is_bc && is_calculator_call(first, env) => Special::Calculator,

@@ -9,9 +9,9 @@ use std::path::Path;
 use bc_fs::quote::shell_word;
 use clap::{Arg, ArgAction, Command};
 
-use crate::applet::AppletCall;
-use crate::config::accepts;
-use crate::environment::{Environment, PathKind};
+use crate::parse::applet::AppletCall;
+use crate::parse::config::accepts;
+use crate::parse::environment::{Environment, PathKind};
 
 mod table;
 

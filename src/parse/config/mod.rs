@@ -1,6 +1,6 @@
 //! Layers below the command line: built-in < configuration file < `BC_*` environment < command
 //! line. A layer can set the options that carry the mark
-//! [`Configurable`](crate::args::Configurable): those that say how to work. An option that says
+//! [`Configurable`](crate::parse::args::Configurable): those that say how to work. An option that says
 //! *what* to work on, changes the meaning of a check or weakens a guard carries none.
 //!
 //! An error in a setting is blamed on its line of the file or on its variable, and never on the
@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use crate::args::is_configurable;
-use crate::environment::Environment;
+use crate::parse::args::is_configurable;
+use crate::parse::environment::Environment;
 
 /// Returns the settings of lower layers for the options `names`, as arguments, for programs that
 /// have no other options of ours: all other settings are left to the commands that they concern.

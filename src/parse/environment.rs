@@ -38,7 +38,7 @@ impl Environment<'_> {
         let is_ours = |(name, _): &(OsString, OsString)| name.as_bytes().starts_with(b"BC_");
         Environment {
             variables: std::env::vars_os().filter(is_ours).collect(),
-            config_file: crate::dirs::config_file(),
+            config_file: crate::parse::environment::config_file(),
             read: &read,
             look: &look,
         }
@@ -81,4 +81,45 @@ fn read(path: &Path) -> io::Result<String> {
         return Err(io::Error::other("larger than 1 MiB"));
     }
     Ok(text)
+}
+
+/// Returns the configuration file: `$XDG_CONFIG_HOME/bc/config.toml`, else
+/// `~/.config/bc/config.toml`.
+pub fn config_file() -> Option<PathBuf> {
+    Some(base("XDG_CONFIG_HOME", ".config")?.join("config.toml"))
+}
+
+/// Returns the configuration file if it is there, and the variables that set options, sorted.
+pub fn settings() -> (Option<PathBuf>, Vec<(OsString, OsString)>) {
+    let variables = std::env::vars_os();
+    let mut variables: Vec<(OsString, OsString)> = variables
+        .filter(|(name, _)| name.as_encoded_bytes().starts_with(b"BC_"))
+        .collect();
+    variables.sort();
+    (config_file().filter(|path| path.is_file()), variables)
+}
+
+/// Returns the directory of files that can be made again: `$XDG_CACHE_HOME/bc`, else `~/.cache/bc`.
+pub fn cache_dir() -> Option<PathBuf> {
+    base("XDG_CACHE_HOME", ".cache")
+}
+
+/// Returns the directory of files that must outlast a cleaned cache, as the journals of prune:
+/// `$XDG_STATE_HOME/bc`, else `~/.local/state/bc`.
+pub fn state_dir() -> Option<PathBuf> {
+    base("XDG_STATE_HOME", ".local/state")
+}
+
+fn base(variable: &str, below_home: &str) -> Option<PathBuf> {
+    let base = named(variable)
+        .filter(|path| path.is_absolute())
+        .or_else(|| Some(named("HOME")?.join(below_home)))?;
+    Some(base.join("bc"))
+}
+
+/// Returns the path that an environment variable contains, if it is set.
+pub fn named(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
 }

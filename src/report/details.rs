@@ -14,10 +14,10 @@ use bc_read::{Choice, ReadStats};
 use bc_walk::{DirId, Listing, SkipReason, Skipped};
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 
-use crate::args::Common;
-use crate::budget;
-use crate::dirs::{named, settings};
+use crate::parse::args::Common;
+use crate::parse::environment::{named, settings};
 use crate::report::Report;
+use crate::session::budget;
 
 /// Verbosity from which on this is noted.
 const DETAILS: u8 = 2;
@@ -68,7 +68,8 @@ pub fn ended(report: &Report, elapsed: Duration) {
     if !report.shows(DETAILS) {
         return;
     }
-    let peak = budget::peak_memory().map_or_else(|| "unknown".to_owned(), crate::progress::size);
+    let peak =
+        budget::peak_memory().map_or_else(|| "unknown".to_owned(), crate::session::progress::size);
     let seconds = elapsed.as_secs_f64();
     report.info(format_args!(
         "in all: {seconds:.3} s, {peak} of memory at most"

@@ -14,8 +14,8 @@ use bc_pool::Cancel;
 use bc_walk::{Identity, OwnFile, Symlinks, Workers, is_among};
 use rustix::fs::OFlags;
 
-use crate::args::{WalkArgs, is_dash};
-use crate::lists::{Kind, is_list};
+use crate::files::lists::{Kind, is_list};
+use crate::parse::args::{WalkArgs, is_dash};
 
 /// Files that a command is given.
 #[derive(Clone, Default)]

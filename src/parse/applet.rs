@@ -2,8 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 
-use crate::exit::Exit;
-use crate::names::Names;
+use crate::parse::names::Names;
+use crate::report::Exit;
 
 /// An applet: its name, the program names that call it directly, what it is
 /// for, and how to run it.
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn every_applet_has_a_name_of_its_own() {
         let own: Vec<&str> = APPLETS.iter().map(|applet| applet.name).collect();
-        assert_eq!(own, crate::names::APPLETS);
+        assert_eq!(own, crate::parse::names::APPLETS);
         for applet in APPLETS {
             assert_eq!(applet.called[0], format!("bc{}", applet.name));
         }

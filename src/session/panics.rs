@@ -4,7 +4,7 @@
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic::{Location, PanicHookInfo};
 
-use crate::exit::Exit;
+use crate::report::Exit;
 
 /// Reports panics in the program's own way from here on.
 pub fn report_as_errors() {
@@ -48,8 +48,9 @@ mod tests {
     fn message_and_place_are_told() {
         let reported = text(Some("index 7\x1b[2J"), Some(Location::caller()));
         assert!(
-            reported
-                .starts_with(r"internal error, please report it: index 7\x1b[2J (src/panics.rs:"),
+            reported.starts_with(
+                r"internal error, please report it: index 7\x1b[2J (src/session/panics.rs:"
+            ),
             "{reported}"
         );
         assert!(text(None, None).ends_with(": no message"));

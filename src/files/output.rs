@@ -6,7 +6,9 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bc_edit::atomic::AtomicFile;
 use bc_edit::output::{OutputFile, descriptor};
@@ -14,13 +16,14 @@ use bc_fs::place::Place;
 use bc_fs::safe::{SafeWriter, Style};
 use bc_fs::streams::{self, Stream};
 use bc_walk::OwnFile;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use crate::args::Choice;
-use crate::diagnostic::Diagnostic;
-use crate::interruptible::interruptible;
-use crate::progress::Shared;
-use crate::style::{Meaning, OFF, colored};
+use crate::parse::args::Choice;
+use crate::report::diagnostic::Diagnostic;
+use crate::report::style::{Meaning, OFF, colored};
+use crate::session::progress::Shared;
 
 /// A destination for results. A terminal obeys nothing in them, in any format: control characters
 /// and the like come out as escapes.
@@ -61,7 +64,7 @@ impl Output {
 
     fn file(target: &Path) -> Result<Output, Diagnostic> {
         let name = target.as_os_str();
-        let is_cancelled = || crate::signals::interrupted().is_some();
+        let is_cancelled = || crate::session::signals::interrupted().is_some();
         let opened = OutputFile::create(target, is_cancelled)
             .map_err(|not| Diagnostic::failed(name, not.operation, &not.error))?;
         let file = opened.file().try_clone();
@@ -347,8 +350,84 @@ pub fn behind_stdout() -> Option<OwnFile> {
 /// Returns the file that FILE replaces, so that the walk can leave it out. `-` is standard output,
 /// though a file may have that name.
 pub fn replaced(target: Option<&Path>) -> Option<OwnFile> {
-    let file = target.filter(|target| !crate::args::is_dash(target.as_os_str()));
+    let file = target.filter(|target| !crate::parse::args::is_dash(target.as_os_str()));
     OwnFile::at(file?).ok()
+}
+
+/// Bytes that a pipe takes without waiting once it can be written to.
+const PIPE_BUF: usize = 4096;
+
+/// A writer that does not wait for ever once a signal came.
+struct InterruptibleWriter {
+    to: File,
+    /// Odd while a write is under way; None until one might wait.
+    turn: Option<Arc<AtomicU64>>,
+}
+
+/// Makes a writer interruptible, where it is a pipe or a socket.
+fn interruptible(to: File) -> Box<dyn Write + Send> {
+    let kind = rustix::fs::fstat(&to).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    match kind {
+        Ok(FileType::Fifo | FileType::Socket) => Box::new(InterruptibleWriter { to, turn: None }),
+        _ => Box::new(to),
+    }
+}
+
+impl InterruptibleWriter {
+    fn is_ready(&self) -> bool {
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let mut fds = [PollFd::new(&self.to, PollFlags::OUT)];
+        poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+    }
+}
+
+impl Write for InterruptibleWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() <= PIPE_BUF && self.is_ready() {
+            return self.to.write(bytes);
+        }
+        if crate::session::signals::interrupted().is_some() {
+            // Output that would have to wait is dropped.
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let turn = self.turn.get_or_insert_with(watched);
+        turn.fetch_add(1, Ordering::Relaxed);
+        let written = self.to.write(bytes);
+        turn.fetch_add(1, Ordering::Relaxed);
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// Returns a count of turns that a thread watches until it is dropped: a write that still waits
+/// some time after a signal ends the process. The output that it would have written has no name, so
+/// there is nothing to clean up.
+fn watched() -> Arc<AtomicU64> {
+    let turn = Arc::new(AtomicU64::new(0));
+    let watch = Arc::clone(&turn);
+    // Without a thread to spare it waits as any other program does.
+    let _ = std::thread::Builder::new().spawn(move || {
+        let mut last = 0;
+        while Arc::strong_count(&watch) > 1 {
+            let now = watch.load(Ordering::Relaxed);
+            if let Some(signal) = crate::session::signals::interrupted()
+                && now % 2 == 1
+                && now == last
+            {
+                crate::session::progress::clear_for_good();
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
+            }
+            last = now;
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    });
+    turn
 }
 
 #[cfg(test)]

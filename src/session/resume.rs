@@ -10,11 +10,11 @@ use bc_fs::{Escaped, Size};
 use bc_hash::resume::{Beginning, Earlier, JobInputs, Pace, Resume, ResumeOptions};
 use bc_walk::Shard;
 
-use crate::args::WalkArgs;
-use crate::diagnostic::Diagnostic;
-use crate::dirs::state_dir;
-use crate::output::Output;
-use crate::run::{Outcome, Session, now};
+use crate::files::output::Output;
+use crate::parse::args::WalkArgs;
+use crate::parse::environment::state_dir;
+use crate::report::diagnostic::Diagnostic;
+use crate::session::{Outcome, Session, now};
 
 /// A run that is recorded.
 pub struct Recorded {
