@@ -329,7 +329,11 @@ impl fmt::Display for NamedError {
     }
 }
 
-impl std::error::Error for NamedError {}
+impl std::error::Error for NamedError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
 
 /// Writes a small file atomically (metrics).
 pub fn write_whole(target: &Path, contents: &[u8]) -> Result<(), Diagnostic> {

@@ -48,6 +48,19 @@ const CASES: &[Case] = &[
             // 1; 2; 4; 8; 16, 5; 32, 10, 3 ...: of those below 10 all but 6, 7 and 9.
             .stdout_is("6 numbers below 10 reach 1 within 7 steps\n");
     }),
+    ("bc-testkit", "fuse_disk", |e| {
+        let out =
+            e.t.run(&e.program)
+                .args(["1000", "cp -r d $SHOWN && ls $DISK/d"]);
+        let out = out.go();
+        match out.status.code() {
+            Some(0) => {
+                out.stdout_is("a\nb\nlarge\nsub\n")
+                    .stderr_has("requests, at most");
+            }
+            _ => bc_testkit::left_out(&out.error_text()),
+        }
+    }),
     ("bc-walk", "largest", |e| {
         e.run("d", "").code(0).stdout_is(
             "        3000  d/large\n           6  d/sub/lines\n           3  d/a\n           3  d/b\n",

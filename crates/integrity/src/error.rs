@@ -12,8 +12,16 @@ pub fn write_failed(error: &io::Error) -> Error {
     match inner.and_then(|inner| inner.downcast_ref::<Error>()) {
         Some(own) => own.clone(),
         None => Error::new(ErrorKind::Io, format!("write: {error}"))
-            .of_system("write", error.raw_os_error()),
+            .of_system("write", system_number(error)),
     }
+}
+
+/// Returns the system's number of an error, which may be wrapped, as by the name of an output.
+fn system_number(error: &io::Error) -> Option<i32> {
+    let inner = error.get_ref().map(|inner| inner as &dyn std::error::Error);
+    let mut causes = std::iter::successors(inner, |error| error.source());
+    let of_cause = || causes.find_map(|cause| cause.downcast_ref::<io::Error>()?.raw_os_error());
+    error.raw_os_error().or_else(of_cause)
 }
 
 /// Makes the error of a manifest that could not be written, as [`write_failed`] does.

@@ -189,7 +189,8 @@ fn what_is_changed_just_before_it_loses_its_name_has_it_again() {
 
 #[test]
 fn what_is_saved_again_during_an_exchange_stays() {
-    let meanwhile: [(&dyn Fn(&Path), _, &[(&str, &str)]); 2] = [
+    type Meanwhile<'m> = (&'m dyn Fn(&Path), NotPut, &'m [(&'m str, &'m str)]);
+    let meanwhile: [Meanwhile<'_>; 2] = [
         (
             &|dir| save(dir, "saved again"),
             NotPut::Displaced,
