@@ -40,22 +40,18 @@
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod cancel;
-mod cgroup;
 mod cpus;
-mod cursor;
 mod growth;
 mod ordered;
 mod queue;
 mod run;
-mod sync;
 mod tables;
 mod threads;
 
 pub use cancel::Cancel;
 pub use cpus::available_cpus;
-pub use cursor::Cursor;
 pub use growth::{Effort, Growth, Metering, Pretend, Waiting, WorkerHandle, affordable_workers};
-pub use ordered::ordered;
+pub use ordered::{Cursor, ordered};
 pub use queue::{Local, WorkQueue};
 pub use run::{MAX_WORKERS, WorkerPanic, run};
 pub use tables::Tables;

@@ -1,10 +1,12 @@
 //! A bounded queue of work that workers both take from and add to, and that knows when
 //! everything is done.
 
+mod sync;
+
 use std::time::Duration;
 
+use self::sync::{ArrayQueue, AtomicBool, AtomicUsize, Condvar, Mutex, Ordering, fence};
 use crate::Cancel;
-use crate::sync::{ArrayQueue, AtomicBool, AtomicUsize, Condvar, Mutex, Ordering, fence};
 
 /// Turns of the idle loop before a worker parks: about 5 µs, the time in which a busy
 /// worker usually finds new directories; a futex wake costs more than that.

@@ -89,19 +89,12 @@
 
 mod buffer;
 mod counter;
-mod cursor;
 pub mod extents;
-mod idle;
-mod latency;
 mod open;
 pub mod order;
 mod plan;
 mod pump;
 mod queue;
-mod residency;
-mod share;
-mod silent;
-mod slot;
 pub mod space;
 mod steady;
 mod stream;
@@ -109,13 +102,12 @@ mod stream;
 mod tests;
 mod types;
 mod uring;
-mod watch;
+mod waits;
 
 pub use counter::Counter;
 pub use open::{Opener, open_checked};
 pub use plan::{HUGE, Plan};
 pub use pump::{pump, run_readers};
-pub use residency::Residency;
 pub use steady::{at_rest_before, is_fresh, read_fresh};
 pub use stream::{STREAM_MEMORY, map_chunks, stream, unchanged};
 pub use types::{
@@ -123,3 +115,4 @@ pub use types::{
     VerifyWhen, Want,
 };
 pub use uring::uring_available;
+pub use waits::Residency;

@@ -45,7 +45,7 @@ pub struct Opener<'a> {
     cancel: &'a Cancel,
     dirs: DirFdCache<'a>,
     /// The directory used last.
-    last: Option<(DirId, Place)>,
+    last: Option<(DirId, EntryDir)>,
     noatime: OFlags,
     cached: Lookup,
     /// Devices that wait for something else than a disk, as far as that was asked.
@@ -56,7 +56,7 @@ pub struct Opener<'a> {
 
 /// A directory that files are opened in.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct EntryDir {
     pub(crate) dir: Rc<OwnedFd>,
     pub(crate) waits: Waits,
 }
@@ -153,7 +153,7 @@ impl<'a> Opener<'a> {
     }
 
     /// Returns the directory that holds `entry`.
-    pub(crate) fn place(&mut self, entry: EntryId) -> Result<Place, Error> {
+    pub(crate) fn place(&mut self, entry: EntryId) -> Result<EntryDir, Error> {
         let id = self.listing.dir(entry);
         if let Some((_, place)) = self.last.as_ref().filter(|(last, _)| *last == id) {
             return Ok(place.clone());
@@ -165,7 +165,7 @@ impl<'a> Opener<'a> {
             Decompression::ByEach => Waits::Processor,
             Decompression::InTurn => Waits::Decompressor,
         };
-        let place = Place { dir, waits };
+        let place = EntryDir { dir, waits };
         self.last = Some((id, place.clone()));
         Ok(place)
     }

@@ -8,8 +8,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bc_pool::Cursor;
 use bc_walk::{EntryId, Listing};
 
-use crate::share::{at_once, share};
-
 /// Bytes begun of a batch after which it is cut again, as there is more in it than in others: a
 /// source tree's 256 files have 4 MiB.
 const HEAVY: u64 = 8 << 20;
@@ -315,83 +313,36 @@ impl Length {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_entry_is_handed_out_once() {
-        let plan = Plan::new((0..10_007).map(EntryId).collect(), 3);
-        let mut seen: Vec<u32> = std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..3)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let mut mine = Vec::new();
-                        while let Some(batch) = plan.next() {
-                            assert!(!batch.is_empty());
-                            mine.extend(batch.iter().map(|id| id.0));
-                        }
-                        mine
-                    })
-                })
-                .collect();
-            workers
-                .into_iter()
-                .flat_map(|worker| worker.join().unwrap())
-                .collect()
-        });
-        seen.sort_unstable();
-        assert_eq!(seen, (0..10_007).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn batches_shrink_to_single_entries() {
-        let plan = Plan::new((0..1000).map(EntryId).collect(), 2);
-        let sizes: Vec<usize> = std::iter::from_fn(|| plan.next().map(<[_]>::len)).collect();
-        assert_eq!(sizes.iter().sum::<usize>(), 1000);
-        assert!(sizes.windows(2).all(|pair| pair[0] >= pair[1]));
-        assert_eq!(sizes.last(), Some(&1));
-        assert!(Plan::new(Vec::new(), 2).next().is_none());
-    }
-
-    #[test]
-    fn what_is_given_back_is_handed_out_again() {
-        let plan = Plan::new((0..1000).map(EntryId).collect(), 2);
-        let first = plan.next().unwrap();
-        let (kept, rest) = first.split_at(5);
-        let before = plan.left();
-        plan.give_back(rest);
-        plan.give_back(&[]);
-        assert_eq!(plan.left(), before + rest.len());
-        let mut left = plan.left_entries();
-        let mut seen: Vec<EntryId> = std::iter::from_fn(|| plan.next())
-            .flatten()
-            .copied()
-            .collect();
-        assert_eq!(seen[..rest.len()], *rest, "first, in their order");
-        left.sort_unstable();
-        seen.sort_unstable();
-        assert_eq!(left, seen);
-        seen.extend(kept);
-        seen.sort_unstable();
-        assert_eq!(seen, (0..1000).map(EntryId).collect::<Vec<_>>());
-        assert_eq!((plan.left(), plan.left_entries()), (0, Vec::new()));
-    }
-
-    /// Checks that the entries that one worker leaves of a batch of long files are taken by
-    /// another.
-    #[test]
-    fn a_heavy_batch_is_cut() {
-        let plan = Plan::new((0..1000).map(EntryId).collect(), 2);
-        let (mut one, mut other) = (Hand::new(&plan), Hand::new(&plan));
-        assert_eq!(one.next(), Some(EntryId(0)));
-        one.begin(HEAVY - 1, Length::Long);
-        assert_eq!(one.next(), Some(EntryId(1)));
-        one.begin(1, Length::Short);
-        assert_eq!(other.next(), Some(EntryId(2)));
-        assert_eq!(plan.long(), 1);
-        one.end(Length::Long);
-        one.end(Length::Short);
-        assert_eq!(plan.long(), 0);
-    }
+/// Returns how many of `all` long files, begun or not, one of `workers` may have in hand: never
+/// more than its share, or others would have nothing to do.
+fn share(all: usize, workers: usize) -> usize {
+    all.div_ceil(workers.max(1)).max(1)
 }
+
+/// Number of rounds from which on an idle part of the last one does not matter.
+const MANY: usize = 64;
+
+/// Returns how many files of its share a worker is to have in hand together that hashes `width`
+/// together: all, and if that is twice the width or more, a part of them, so that the last round is
+/// as full as the others.
+///
+/// So it is up to twice the width less one, which take turns. With 25 files for 16 lanes and four
+/// that wait, 20 and then 5 take 2.25 times as long as 16 do, 13 and 12 take twice as long, and 25
+/// in turns 1.56 times.
+fn at_once(all: usize, workers: usize, width: usize) -> usize {
+    let (mine, width) = (share(all, workers), width.max(1));
+    if mine < 2 * width {
+        return if width == 1 { 1 } else { mine };
+    }
+    let most = mine / width;
+    if most > MANY {
+        return mine.div_ceil(most);
+    }
+    let least = mine.div_ceil(2 * width - 1).min(most);
+    let places = |rounds: usize| rounds * share(all, workers * rounds) * workers;
+    let rounds = (least..=most).rev().min_by_key(|&rounds| places(rounds));
+    rounds.map_or(width, |rounds| mine.div_ceil(rounds))
+}
+
+#[cfg(test)]
+mod tests;

@@ -28,10 +28,10 @@
 //! `read_at_once` goes from opening to finished in one go, if the consumer takes one file at a time
 //! and all is resident.
 
+mod cursor;
 mod files;
 mod fresh;
-mod opens;
-mod shortage;
+mod slot;
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -40,17 +40,15 @@ use bc_fs::shortage::Wait;
 use bc_pool::{Cancel, Growth, Metering, WorkerHandle, WorkerPanic, Workers};
 use bc_walk::{EntryId, Listing};
 
+use self::files::Start;
+use self::slot::{Silent, Slot};
 use crate::buffer::Pool;
-use crate::latency::Latency;
 use crate::open::{NEEDED, Opener};
 use crate::plan::{Hand, Plan};
 use crate::queue::Queue;
-use crate::silent::Silent;
-use crate::slot::Slot;
-use crate::steady::{Clock, pause};
+use crate::steady::{Clock, Unsettled, pause};
 use crate::types::{Choice, Consumer, Feed, ReadOptions, ReadStats, Want};
-use crate::watch::Unsettled;
-use files::Start;
+use crate::waits::Latency;
 
 /// Buffers for files in flight are sized by need: 68 % of the files of a source
 /// tree (linux 6.12) are below 8 KiB, 82 % below 16 KiB, 97 % below 64 KiB.
@@ -185,7 +183,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
     ) -> Pump<'a, C> {
         let width = consumer.width().clamp(1, SLOTS);
         let slots = match options.backend {
-            // Twice the width: see `share`.
+            // Twice the width: see `plan::at_once`.
             Choice::Sync => (2 * width).min(options.slots.max(width)),
             Choice::Auto | Choice::Uring => options.slots.clamp(width, SLOTS),
         };

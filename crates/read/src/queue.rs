@@ -3,9 +3,9 @@
 use bc_walk::Error;
 use rustix::io::Errno;
 
-use crate::residency::{Call, CallHistory, Residency};
 use crate::types::{Backend, Choice};
 use crate::uring::{Completion, Ring};
+use crate::waits::{Call, CallHistory, Residency};
 
 /// The ring of one worker, made when it is first needed: over resident files
 /// `Choice::Auto` never makes one.

@@ -18,7 +18,7 @@ pub use shares::Shares;
 const BLOCK: u64 = 4096;
 
 /// Bytes of a disk: the first, and the first that is not one of them.
-pub type Run = (u64, u64);
+pub type DiskRange = (u64, u64);
 
 /// Disk space of one file.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -29,7 +29,7 @@ pub struct Space {
     pub behind: u64,
     /// Extents that other files use too, in order and disjoint, where they can be compared between
     /// files.
-    pub shared: Option<(Disk, Vec<Run>)>,
+    pub shared: Option<(Disk, Vec<DiskRange>)>,
     /// True if the content lies in the metadata, where nothing can be shared.
     pub inline: bool,
     /// True if its file system does not report what files take: then `own` is a guess from the
@@ -156,9 +156,9 @@ fn up_to_next(extents: &[Extent], start: u64, length: u64) -> u64 {
 }
 
 /// The runs in order, those that overlap or touch made one.
-fn joined(mut runs: Vec<Run>) -> Vec<Run> {
+fn joined(mut runs: Vec<DiskRange>) -> Vec<DiskRange> {
     runs.sort_unstable();
-    let mut joined: Vec<Run> = Vec::with_capacity(runs.len());
+    let mut joined: Vec<DiskRange> = Vec::with_capacity(runs.len());
     for (start, end) in runs {
         match joined.last_mut() {
             Some(last) if start <= last.1 => last.1 = last.1.max(end),

@@ -12,8 +12,11 @@ use std::time::Duration;
 use bc_fs::known::{COARSEST_STEP_NS, WRITE_CALL_NS, file_clock, is_stamp_racy, settled_before};
 use bc_fs::lease::{self, Refused};
 use bc_pool::Cancel;
-use bc_walk::{Error, ErrorKind, FileStat, Stamp};
+use bc_walk::{EntryId, Error, ErrorKind, FileStat, Stamp};
 use rustix::io::retry_on_intr;
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::types::Want;
 
 /// Pause between two readings of a file. A writer may be held up in the middle of a write call: by
 /// the scheduler for some milliseconds, for 200 ms where too much memory is dirty (`MAX_PAUSE` of
@@ -118,6 +121,33 @@ impl<T: PartialEq> Readings<T> {
     fn into_content(self) -> Option<T> {
         self.last.map(|(_, content)| content)
     }
+}
+
+/// Measure taken against writers of an open file.
+pub(crate) enum Watch {
+    /// None: it is old, or its writers do not matter.
+    Off,
+    /// A read lease of its descriptor. With the earlier readings, which were of no use.
+    Lease(Readings<u128>),
+    /// Two readings, as there is no lease: it is read until two in a row agree.
+    Sum(Box<Summed>),
+}
+
+/// A file that is read more than once.
+pub(crate) struct Summed {
+    pub(crate) readings: Readings<u128>,
+    /// Checksum of the reading that is under way. An attacker gains nothing by two contents with
+    /// one sum: a process that can write to the file can as well write the content that it wants to
+    /// be read.
+    pub(crate) sum: Xxh3,
+}
+
+/// A file that was written to while it was read, or may have been, and waits to be read again.
+pub(crate) struct Unsettled {
+    pub(crate) entry: EntryId,
+    pub(crate) want: Want,
+    /// Readings so far.
+    pub(crate) readings: Readings<u128>,
 }
 
 /// True if the last write to a file of this stamp is so recent, or so far in the future, that it

@@ -90,24 +90,24 @@ struct Relay<'f> {
     file: BorrowedFd<'f>,
     size: u64,
     total: u64,
-    state: Mutex<State>,
+    state: Mutex<Window>,
     /// Signalled when a chunk has been read.
     filled: Condvar,
     /// Signalled when a place in the window has become free, or at the end.
     freed: Condvar,
 }
 
-struct State {
+struct Window {
     /// Next chunk that no thread reads yet.
     next: u64,
     /// Chunks consumed.
     consumed: u64,
     /// Chunk i is in place i modulo their number.
-    places: Vec<Place>,
+    places: Vec<WindowPlace>,
     stop: bool,
 }
 
-enum Place {
+enum WindowPlace {
     Free(Buffer),
     Taken,
     Filled(Buffer, Result<usize, Errno>),
@@ -116,13 +116,13 @@ enum Place {
 impl<'f> Relay<'f> {
     fn new(file: BorrowedFd<'f>, size: u64, total: u64, ahead: usize) -> Result<Self, Errno> {
         let places = (0..ahead)
-            .map(|_| Buffer::new(CHUNK).map(Place::Free))
+            .map(|_| Buffer::new(CHUNK).map(WindowPlace::Free))
             .collect::<Result<_, _>>()?;
         Ok(Relay {
             file,
             size,
             total,
-            state: Mutex::new(State {
+            state: Mutex::new(Window {
                 next: 0,
                 consumed: 0,
                 places,
@@ -133,7 +133,7 @@ impl<'f> Relay<'f> {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Window> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -151,7 +151,7 @@ impl<'f> Relay<'f> {
                 drop(state);
                 let result = self.read(chunk, &mut buffer);
                 state = self.lock();
-                state.put(chunk, Place::Filled(buffer, result));
+                state.put(chunk, WindowPlace::Filled(buffer, result));
                 self.filled.notify_one();
             } else if state.stop || state.next >= self.total {
                 return;
@@ -176,7 +176,7 @@ impl<'f> Relay<'f> {
             f(&buffer[..n]);
             bytes += n as u64;
             let mut state = self.lock();
-            state.put(chunk, Place::Free(buffer));
+            state.put(chunk, WindowPlace::Free(buffer));
             state.consumed = chunk + 1;
             drop(state);
             self.freed.notify_one();
@@ -200,7 +200,7 @@ impl<'f> Relay<'f> {
                     return (buffer, result);
                 }
                 state = self.lock();
-                state.put(claimed, Place::Filled(buffer, result));
+                state.put(claimed, WindowPlace::Filled(buffer, result));
             } else {
                 state = self
                     .filled
@@ -211,13 +211,13 @@ impl<'f> Relay<'f> {
     }
 }
 
-impl State {
-    fn place(&mut self, chunk: u64) -> &mut Place {
+impl Window {
+    fn place(&mut self, chunk: u64) -> &mut WindowPlace {
         let places = self.places.len() as u64;
         &mut self.places[(chunk % places) as usize]
     }
 
-    fn put(&mut self, chunk: u64, place: Place) {
+    fn put(&mut self, chunk: u64, place: WindowPlace) {
         *self.place(chunk) = place;
     }
 
@@ -227,8 +227,8 @@ impl State {
         if self.stop || chunk >= total || chunk - self.consumed >= self.places.len() as u64 {
             return None;
         }
-        match std::mem::replace(self.place(chunk), Place::Taken) {
-            Place::Free(buffer) => {
+        match std::mem::replace(self.place(chunk), WindowPlace::Taken) {
+            WindowPlace::Free(buffer) => {
                 self.next += 1;
                 Some((chunk, buffer))
             }
@@ -241,8 +241,8 @@ impl State {
 
     /// Takes chunk `chunk`, if it has been read.
     fn take(&mut self, chunk: u64) -> Option<(Buffer, Result<usize, Errno>)> {
-        match std::mem::replace(self.place(chunk), Place::Taken) {
-            Place::Filled(buffer, result) if chunk < self.next => Some((buffer, result)),
+        match std::mem::replace(self.place(chunk), WindowPlace::Taken) {
+            WindowPlace::Filled(buffer, result) if chunk < self.next => Some((buffer, result)),
             other => {
                 self.put(chunk, other);
                 None

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use bc_pool::{Tables, Waiting};
 use bc_walk::{EntryId, Error, FileStat};
 
-use crate::residency::Residency;
+use crate::waits::Residency;
 
 /// Backend that the bytes come through.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -21,7 +21,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::buffer::Buffer;
-use crate::open::{Place, Waits};
+use crate::open::{EntryDir, Waits};
 
 /// Kernel threads a ring may use for opens that have to wait for the disk. The
 /// kernel's own limit is four for each CPU, too few to keep a disk busy on a
@@ -140,11 +140,11 @@ impl<'a> Ring<'a> {
     pub(crate) fn open(
         &mut self,
         slot: usize,
-        place: Place,
+        place: EntryDir,
         name: &'a CStr,
         flags: OFlags,
     ) -> Result<(), Errno> {
-        let Place { dir, waits } = place;
+        let EntryDir { dir, waits } = place;
         let mut entry = opcode::OpenAt::new(types::Fd(dir.as_raw_fd()), name.as_ptr())
             .flags(flags.bits() as i32)
             .build();

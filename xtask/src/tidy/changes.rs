@@ -96,7 +96,7 @@ const HOMES: &[Home] = &[
         folders: &[
             "crates/fs/src/mount",
             // Knows nothing of files, and looks for one line.
-            "crates/pool/src/cgroup.rs",
+            "crates/pool/src/cpus.rs",
         ],
         what: "is the table of mounts; bc_fs::mount reads it",
     },

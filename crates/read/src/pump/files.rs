@@ -1,22 +1,27 @@
 //! One file's way through a slot: open, verify, read, finish. Each step is a
-//! plain call or goes through the ring.
+//! plain call or goes through the ring. For want of descriptors it is put off.
 
 use std::os::fd::{AsFd, OwnedFd};
 
+use bc_fs::shortage::{ErrorNumber, is_shortage};
+use bc_pool::Waiting;
 use bc_walk::{EntryId, Error};
 use rustix::io::Errno;
 
 use super::Pump;
+use super::cursor::{ReadCursor, Step};
+use super::slot::{Active, PlainRead, Slot};
 use crate::buffer::{Buffer, Pool};
-use crate::cursor::{ReadCursor, Step};
-use crate::open::verify;
+use crate::open::{Cached, Waits, verify};
 use crate::plan::Length;
 use crate::queue::FirstTry;
-use crate::residency::Call;
-use crate::slot::{Active, PlainRead, Slot};
+use crate::steady::Watch;
 use crate::types::{Consumer, Opened, VerifyWhen, Want};
 use crate::uring::Completion;
-use crate::watch::Watch;
+use crate::waits::Call;
+
+/// Small files from one look at the clocks to the next.
+const SMALL_FILES: u32 = 8;
 
 /// Result of an attempt to start a file.
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -466,5 +471,153 @@ impl<C: Consumer> Pump<'_, C> {
         self.hand.end(length);
         self.short = false;
         self.free.push(slot);
+    }
+}
+
+/// Opening: by a call that does not wait for the disk, by one that may, or by the ring.
+impl<C: Consumer> Pump<'_, C> {
+    /// Opens an entry, or has the ring open it (`None`).
+    pub(super) fn open(
+        &mut self,
+        slot: usize,
+        entry: EntryId,
+        want: Want,
+    ) -> Result<Option<OwnedFd>, Error> {
+        let mut place = self.opener.place(entry)?;
+        let way = self.queue.way(Call::Open);
+        if self.queue.chooses()
+            && !std::mem::replace(&mut self.knows_waits, true)
+            && place.waits == Waits::Disk
+        {
+            place.waits = self.opener.find_waits(false);
+        }
+        if self.is_plain(place.waits) {
+            return self.opener.open(&place.dir, entry).map(Some);
+        }
+        match way {
+            _ if place.waits == Waits::Unsaid && self.queue.chooses() => {
+                if !self.open_latency.queues() {
+                    let open = || self.opener.open(&place.dir, entry);
+                    return self.open_latency.timed_call(open, |_| 0).map(Some);
+                }
+            }
+            FirstTry::Cached => match self.opener.open_cached(&place.dir, entry)? {
+                Cached::Open(file) => {
+                    self.queue.found();
+                    return Ok(Some(file));
+                }
+                Cached::Miss => match self.opener.find_waits(false) {
+                    Waits::Disk => self.queue.miss(Call::Open),
+                    waits if self.is_plain(waits) => {
+                        return self.opener.open(&place.dir, entry).map(Some);
+                    }
+                    waits => place.waits = waits,
+                },
+            },
+            FirstTry::Plain => return self.opener.open(&place.dir, entry).map(Some),
+            FirstTry::Ring => self.queue.passed(Call::Open),
+        }
+        let Some(ring) = self.queue.ring() else {
+            return self.opener.open(&place.dir, entry).map(Some);
+        };
+        let flags = self.opener.flags(entry);
+        self.slots[slot] = Slot::Opening { entry, want };
+        self.hand.opening();
+        self.stats.queued += 1;
+        if let Err(errno) = ring.open(slot, place, self.listing.name(entry), flags) {
+            self.abandon(errno);
+        }
+        Ok(None)
+    }
+
+    /// True if calls that wait for this are left to plain calls.
+    pub(super) fn is_plain(&self, waits: Waits) -> bool {
+        matches!(waits, Waits::Processor | Waits::Decompressor) && self.queue.chooses()
+    }
+
+    /// Notes each file that one call reads, and has other workers join if the calls before have
+    /// waited, where the ring is not their way. Where there is one decompressor they would only
+    /// wait for that, and a long file keeps its disk busy by itself, or a spinning one's arm on its
+    /// track.
+    pub(super) fn watch_waiting(&mut self, entry: EntryId, bytes: u64) {
+        let may_wait = match self.opener.waits(entry) {
+            Waits::Unsaid | Waits::Processor => self.queue.chooses(),
+            Waits::Disk | Waits::Decompressor => false,
+        };
+        if !may_wait || bytes > self.options.slot_size as u64 {
+            self.small = 0;
+            return;
+        }
+        if self.small == 0 {
+            self.consumer.waiting(Waiting::Begins);
+        } else if self.small.is_multiple_of(SMALL_FILES) {
+            self.consumer.waiting(Waiting::GoesOn);
+        }
+        self.small = self.small.wrapping_add(1).max(1);
+    }
+
+    /// Takes a file that the ring has opened, or its error.
+    pub(super) fn completed_open(&mut self, slot: usize, result: Result<OwnedFd, Errno>) {
+        let state = std::mem::replace(&mut self.slots[slot], Slot::Free);
+        let Slot::Opening { entry, want } = state else {
+            self.slots[slot] = state;
+            return;
+        };
+        self.hand.opened();
+        let file = match result {
+            Ok(file) => Ok(file),
+            // O_NOATIME refused, or nothing to do with the file: by plain call.
+            Err(Errno::PERM | Errno::AGAIN | Errno::INTR) => {
+                let place = self.opener.place(entry);
+                place.and_then(|place| self.opener.open(&place.dir, entry))
+            }
+            Err(errno) => Err(self.opener.error(entry, "open", errno)),
+        };
+        match file {
+            Ok(file) => {
+                self.opened(slot, entry, want, file);
+            }
+            Err(_) if self.defers(&file) => {
+                self.free.push(slot);
+                self.deferred.push((entry, want));
+            }
+            Err(error) => self.finish_unopened(slot, entry, error),
+        }
+    }
+}
+
+/// Shortage of descriptors: files are closed before others are opened, and failed opens are put off.
+impl<C: Consumer> Pump<'_, C> {
+    /// Returns the number of slots that should be filled before the consumer is called.
+    pub(super) fn enough(&self, width: usize) -> usize {
+        if self.is_short() { 1 } else { width }
+    }
+
+    /// True if files have to be closed before others can be opened.
+    pub(super) fn is_short(&self) -> bool {
+        self.short && self.free.len() < self.slots.len()
+    }
+
+    /// True if a failed open is worth another try once a descriptor has become free: by one of this
+    /// worker's own files or kept directories, or for a second by another worker's. The slot of the
+    /// failed open counts as used.
+    pub(super) fn defers<T, E: ErrorNumber>(&mut self, opened: &Result<T, E>) -> bool {
+        match opened {
+            Err(error) if is_shortage(error) => {}
+            _ => return false,
+        }
+        self.short = true;
+        // After a cancellation what is deferred is dropped.
+        if self.free.len() + 1 < self.slots.len() || self.cancel.is_cancelled() {
+            return true;
+        }
+        let cancel = self.cancel;
+        self.wait.again(
+            opened,
+            || cancel.is_cancelled(),
+            || {
+                self.opener.release();
+            },
+        ) || cancel.is_cancelled()
     }
 }

@@ -7,12 +7,11 @@ use rustix::io::retry_on_intr;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::Pump;
-use crate::cursor::Step;
+use super::cursor::Step;
+use super::slot::{Active, Slot, is_made_up};
 use crate::open::as_listed;
-use crate::slot::{Active, Slot, is_made_up};
-use crate::steady::{Readings, SteadyVerdict, take_lease};
+use crate::steady::{Readings, SteadyVerdict, Summed, Unsettled, Watch, take_lease};
 use crate::types::{Changed, Consumer, VerifyWhen, Want};
-use crate::watch::{Summed, Unsettled, Watch};
 
 impl<C: Consumer> Pump<'_, C> {
     /// Arranges that writers of a file that was opened just now will be noticed.

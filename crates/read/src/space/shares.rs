@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use bc_fs::mount::Disk;
 
-use super::{Run, Space};
+use super::{DiskRange, Space};
 
 /// Extents that at least two of some files use: they go with the last of these. Extents that only
 /// one of the files shares, it shares with files elsewhere, which keep them.
@@ -36,7 +36,7 @@ struct SharePiece {
 impl Shares {
     /// Builds the shares of these files from their extents.
     pub fn of<'s>(spaces: impl Iterator<Item = Option<&'s Space>>) -> Shares {
-        let mut known: HashMap<&(Disk, Vec<Run>), usize> = HashMap::new();
+        let mut known: HashMap<&(Disk, Vec<DiskRange>), usize> = HashMap::new();
         let mut shares = Shares::default();
         for space in spaces {
             let class = space.and_then(|space| space.shared.as_ref()).map(|shared| {
@@ -142,7 +142,7 @@ impl Shares {
 mod tests {
     use super::*;
 
-    fn spaces(runs: &[&[Run]]) -> Vec<Space> {
+    fn spaces(runs: &[&[DiskRange]]) -> Vec<Space> {
         let disk = crate::space::tests::a_disk();
         runs.iter()
             .map(|runs| Space {

@@ -6,12 +6,13 @@ use bc_fs::mount::{Answer, basic_traits};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::io::{Errno, retry_on_intr};
 
+use super::cursor::{ReadCursor, Step};
 use crate::buffer::Buffer;
-use crate::cursor::{ReadCursor, Step};
 use crate::open::verify;
 use crate::plan::Length;
+use crate::steady::Watch;
 use crate::types::{Feed, Opened, SizeTrust, Want};
-use crate::watch::Watch;
+use crate::waits::Residency;
 
 /// A slot is one buffer's worth of a file, or waiting for it.
 pub(crate) enum Slot {
@@ -69,7 +70,7 @@ pub(crate) enum PlainRead {
     Miss,
     /// Unknown: the file system does not report it.
     Unknown,
-    /// Unsupported by the file system or the kernel; see [`Silent`](crate::silent::Silent).
+    /// Unsupported by the file system or the kernel; see [`Silent`].
     Unsupported,
 }
 
@@ -246,6 +247,43 @@ impl Active {
             data: &self.buffer()[..self.filled],
             end: self.end,
         }
+    }
+}
+
+/// File systems that cannot report what is resident (`RWF_NOWAIT`): FUSE, tmpfs, overlays, images.
+/// Each is asked once, not with every file. They are learned instead of looked up because the
+/// kernel's version decides as well.
+#[derive(Debug)]
+pub(crate) struct Silent {
+    devs: Vec<u64>,
+    residency: Residency,
+}
+
+impl Silent {
+    /// Starts with the devices learned up to now.
+    pub(crate) fn new(residency: &Residency) -> Silent {
+        Silent {
+            devs: residency.silent().clone(),
+            residency: residency.clone(),
+        }
+    }
+
+    /// Reads the bytes asked for as far as they are resident.
+    pub(crate) fn read(&mut self, active: &mut Active) -> Result<PlainRead, Errno> {
+        let dev = active.opened.stat.id.dev;
+        if self.devs.contains(&dev) {
+            return Ok(PlainRead::Unknown);
+        }
+        let plain = active.read_cached()?;
+        if matches!(plain, PlainRead::Unsupported) {
+            self.devs.push(dev);
+            let mut all = self.residency.silent();
+            if !all.contains(&dev) {
+                all.push(dev);
+            }
+            return Ok(PlainRead::Unknown);
+        }
+        Ok(plain)
     }
 }
 

@@ -1,10 +1,83 @@
-//! The plan shared out among workers whose time is simulated, against the best that a slow model
-//! finds.
+//! Batches, and the plan shared out among workers whose time is simulated, against the best that a
+//! slow model finds.
 
-use bc_walk::EntryId;
+use super::*;
 
-use super::at_once;
-use crate::plan::{Hand, Length, Plan};
+#[test]
+fn every_entry_is_handed_out_once() {
+    let plan = Plan::new((0..10_007).map(EntryId).collect(), 3);
+    let mut seen: Vec<u32> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..3)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut mine = Vec::new();
+                    while let Some(batch) = plan.next() {
+                        assert!(!batch.is_empty());
+                        mine.extend(batch.iter().map(|id| id.0));
+                    }
+                    mine
+                })
+            })
+            .collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap())
+            .collect()
+    });
+    seen.sort_unstable();
+    assert_eq!(seen, (0..10_007).collect::<Vec<_>>());
+}
+
+#[test]
+fn batches_shrink_to_single_entries() {
+    let plan = Plan::new((0..1000).map(EntryId).collect(), 2);
+    let sizes: Vec<usize> = std::iter::from_fn(|| plan.next().map(<[_]>::len)).collect();
+    assert_eq!(sizes.iter().sum::<usize>(), 1000);
+    assert!(sizes.windows(2).all(|pair| pair[0] >= pair[1]));
+    assert_eq!(sizes.last(), Some(&1));
+    assert!(Plan::new(Vec::new(), 2).next().is_none());
+}
+
+#[test]
+fn what_is_given_back_is_handed_out_again() {
+    let plan = Plan::new((0..1000).map(EntryId).collect(), 2);
+    let first = plan.next().unwrap();
+    let (kept, rest) = first.split_at(5);
+    let before = plan.left();
+    plan.give_back(rest);
+    plan.give_back(&[]);
+    assert_eq!(plan.left(), before + rest.len());
+    let mut left = plan.left_entries();
+    let mut seen: Vec<EntryId> = std::iter::from_fn(|| plan.next())
+        .flatten()
+        .copied()
+        .collect();
+    assert_eq!(seen[..rest.len()], *rest, "first, in their order");
+    left.sort_unstable();
+    seen.sort_unstable();
+    assert_eq!(left, seen);
+    seen.extend(kept);
+    seen.sort_unstable();
+    assert_eq!(seen, (0..1000).map(EntryId).collect::<Vec<_>>());
+    assert_eq!((plan.left(), plan.left_entries()), (0, Vec::new()));
+}
+
+/// Checks that the entries that one worker leaves of a batch of long files are taken by
+/// another.
+#[test]
+fn a_heavy_batch_is_cut() {
+    let plan = Plan::new((0..1000).map(EntryId).collect(), 2);
+    let (mut one, mut other) = (Hand::new(&plan), Hand::new(&plan));
+    assert_eq!(one.next(), Some(EntryId(0)));
+    one.begin(HEAVY - 1, Length::Long);
+    assert_eq!(one.next(), Some(EntryId(1)));
+    one.begin(1, Length::Short);
+    assert_eq!(other.next(), Some(EntryId(2)));
+    assert_eq!(plan.long(), 1);
+    one.end(Length::Long);
+    one.end(Length::Short);
+    assert_eq!(plan.long(), 0);
+}
 
 /// Nanoseconds to open a file, read a slot's worth and close it.
 const OPEN: f64 = 4000.0;
