@@ -17,11 +17,11 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::event::{Event, Why};
 use crate::meta::{self, stat, stat_at};
-use crate::place::{DestDir, Existing, Over, Place, is_settled};
+use crate::place::{DestDir, EntryPlace, Existing, Over, is_settled};
 use crate::plan::{
     Compared, EntryClass, EntryFacts, Fact, NameTaken, NextStep, Occupant, SkippedEntry, next,
 };
-use crate::results::{EntryOutcome, Proof, State, meta_of};
+use crate::results::{EntryOutcome, EntryState, Proof, meta_of};
 use crate::resume::known::NamedRecord;
 use crate::resume::record::Placed;
 use crate::resume::stamp::{Ends, Lasting};
@@ -32,7 +32,7 @@ use crate::worker::Worker;
 /// Treatment of a file, decided before it is read.
 pub(crate) enum Decision {
     /// The file is copied.
-    Copy(Place),
+    Copy(EntryPlace),
     /// Nothing is copied; this is the outcome.
     Settled(EntryOutcome),
 }
@@ -51,7 +51,11 @@ pub(crate) enum EntryWanted<'a> {
 
 impl Worker<'_> {
     /// Decides about a regular file.
-    pub(crate) fn decide(&mut self, place: Place, source: &FileStat) -> Result<Decision, Error> {
+    pub(crate) fn decide(
+        &mut self,
+        place: EntryPlace,
+        source: &FileStat,
+    ) -> Result<Decision, Error> {
         // A record of it says of which volume it was.
         self.volume(place.item, source.id.dev);
         let (root, _) = self.job.plan.tree.root(place.item);
@@ -64,7 +68,7 @@ impl Worker<'_> {
     /// Decides about an entry: looks up what [`next`] asks for, until it says what is done.
     pub(crate) fn decide_entry(
         &mut self,
-        mut place: Place,
+        mut place: EntryPlace,
         wanted: &EntryWanted<'_>,
         source: &FileStat,
     ) -> Result<Decision, Error> {
@@ -137,7 +141,7 @@ impl Worker<'_> {
     /// Returns what can be said of an existing file without opening it.
     fn look_at(
         &self,
-        place: &Place,
+        place: &EntryPlace,
         wanted: &EntryWanted<'_>,
         source: &FileStat,
         there: &Existing,
@@ -165,7 +169,7 @@ impl Worker<'_> {
     /// Returns the outcome of an entry whose name is left to what has it.
     pub(crate) fn skip(
         &mut self,
-        place: &Place,
+        place: &EntryPlace,
         there: &Existing,
         skipped: SkippedEntry,
         wanted: &EntryWanted<'_>,
@@ -197,16 +201,16 @@ impl Worker<'_> {
         Decision::Settled(EntryOutcome {
             item: place.item,
             state: match skipped.why {
-                Why::Done => State::Before,
-                _ => State::Skipped,
+                Why::Done => EntryState::Before,
+                _ => EntryState::Skipped,
             },
-            meta: job.has_manifest().then(|| meta_of(now)),
+            meta: job.recorded_meta(now),
             digest,
             proof: skipped.proof,
         })
     }
 
-    fn refused(&self, place: &Place, refusal: NameTaken) -> Error {
+    fn refused(&self, place: &EntryPlace, refusal: NameTaken) -> Error {
         let shown = self.job.shown(&place.target);
         match refusal {
             NameTaken::IsSource => Error::with_message(shown, "copy", "is the source itself"),
@@ -219,7 +223,7 @@ impl Worker<'_> {
     /// the recorded one: by its state, or else by its bytes.
     fn ours(
         &mut self,
-        place: &Place,
+        place: &EntryPlace,
         there: &Existing,
         source: &FileStat,
     ) -> Result<Option<NamedRecord>, Error> {
@@ -279,7 +283,7 @@ impl Worker<'_> {
     /// are mounted where others were, and other options give other metadata.
     fn recorded(
         &mut self,
-        place: &Place,
+        place: &EntryPlace,
         now: &FileStat,
         source: &FileStat,
     ) -> Result<Option<(Option<Digest>, Proof)>, Error> {
@@ -339,7 +343,7 @@ impl Worker<'_> {
 
     /// Opens the file that has the name of a place, if it is a regular file that this user may read.
     /// Where descriptors are short, that proves nothing of it.
-    fn open_existing(&mut self, place: &Place) -> Result<Option<OwnedFd>, Error> {
+    fn open_existing(&mut self, place: &EntryPlace) -> Result<Option<OwnedFd>, Error> {
         match self.open_waiting(|| open_there(place)) {
             Ok(there) => Ok(Some(there)),
             Err(errno) if is_shortage(&errno) => {
@@ -350,7 +354,7 @@ impl Worker<'_> {
     }
 
     /// The same of what has the name of a place, whose source is not open.
-    fn is_given_all(&mut self, place: &Place, now: &FileStat) -> Result<bool, Error> {
+    fn is_given_all(&mut self, place: &EntryPlace, now: &FileStat) -> Result<bool, Error> {
         let open = self.open(place.item)?;
         let wanted = self.wanted(place.item, &mut true, &open, &open.stat)?;
         let Some(there) = self.open_existing(place)? else {
@@ -373,7 +377,7 @@ impl Worker<'_> {
 
     /// Returns the existing file with the name of a place and its birth time; `None` if there is
     /// none.
-    pub(crate) fn existing(&self, place: &Place) -> Result<Option<Existing>, Error> {
+    pub(crate) fn existing(&self, place: &EntryPlace) -> Result<Option<Existing>, Error> {
         match Existing::at(&place.dir.fd, place.name()) {
             Ok(existing) => Ok(Some(existing)),
             Err(Errno::NOENT) => Ok(None),
@@ -382,7 +386,7 @@ impl Worker<'_> {
     }
 
     /// Returns the `stat` of the file with the name of a place; `None` if there is none.
-    pub(crate) fn there(&self, place: &Place) -> Result<Option<FileStat>, Error> {
+    pub(crate) fn there(&self, place: &EntryPlace) -> Result<Option<FileStat>, Error> {
         match stat_at(&place.dir.fd, place.name()) {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT) => Ok(None),
@@ -394,7 +398,7 @@ impl Worker<'_> {
     /// as part of a copy.
     fn compare(
         &mut self,
-        place: &Place,
+        place: &EntryPlace,
         now: &FileStat,
         source: &FileStat,
         is_torn: bool,
@@ -447,7 +451,7 @@ impl Worker<'_> {
     /// Records the state of an existing file that has the recorded bytes, so that the next run need
     /// not read it. A file changed a moment ago may be changed once more without having another
     /// state.
-    fn record_state(&mut self, place: &Place, there: &Existing) {
+    fn record_state(&mut self, place: &EntryPlace, there: &Existing) {
         if self.job.means.log.is_kept() && is_settled(&there.stat.stamp) {
             self.placed(&place.target, &Placed::of(there));
         }
@@ -455,7 +459,12 @@ impl Worker<'_> {
 }
 
 /// Compares an existing entry with a link or node that would be made.
-fn is_same_thing(place: &Place, there: &Existing, source: &FileStat, thing: Thing<'_>) -> Compared {
+fn is_same_thing(
+    place: &EntryPlace,
+    there: &Existing,
+    source: &FileStat,
+    thing: Thing<'_>,
+) -> Compared {
     let same = there.stat.kind() == source.kind()
         && match thing {
             Thing::Link(target) => {
@@ -486,13 +495,13 @@ fn is_cut_off(source: &FileStat, now: &FileStat) -> bool {
 
 /// Whether a source was modified after what has the name. A file system that keeps coarser times has
 /// cut those of a copy off: such a copy is no older than its source.
-pub(crate) fn is_newer(place: &Place, source: &FileStat, now: &FileStat) -> bool {
+pub(crate) fn is_newer(place: &EntryPlace, source: &FileStat, now: &FileStat) -> bool {
     let step = || traits_or_unknown(&place.dir.fd, now.id.dev).mtime_step_ns;
     is_later(source.stamp.mtime_ns, now.stamp.mtime_ns, step)
 }
 
 /// Opens the file that has the name of a place, if it is a regular file.
-pub(crate) fn open_there(place: &Place) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_there(place: &EntryPlace) -> Result<OwnedFd, Errno> {
     open_file(&place.dir, place.name())
 }
 

@@ -15,7 +15,7 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::event::Event;
 use crate::meta::{self, Attributed, stat_at};
 use crate::plan::makes_dir;
-use crate::results::{EntryOutcome, Proof, State, meta_of};
+use crate::results::{EntryOutcome, EntryState};
 use crate::resume::record::{self, RootRecord};
 use crate::sources::{RootItem, parts};
 use crate::stage::complete::incomplete;
@@ -26,13 +26,9 @@ use crate::worker::{BATCH, FILES_EACH, Worker, run_workers};
 pub(crate) fn finish_dirs(main: &mut Worker<'_>) -> Result<(), crate::error::Error> {
     let job = main.job;
     let is_dir = |item: &RootItem| job.plan.tree.kind(*item) == FileKind::Dir;
-    let dirs = (0..job.plan.tree.len()).map(RootItem).filter(is_dir);
+    let dirs = job.plan.tree.items().filter(is_dir);
     let stays_open = |item: &RootItem| {
-        let stat = job
-            .plan
-            .tree
-            .entry(*item)
-            .and_then(|(listing, id)| listing.stat(id));
+        let stat = job.plan.tree.stat(*item);
         stat.is_some_and(|stat| stat.mode & 0o700 == 0o700)
     };
     let (open, mut closed): (Vec<RootItem>, Vec<RootItem>) = dirs.partition(stays_open);
@@ -136,11 +132,7 @@ impl Worker<'_> {
         if dir.gives_acl {
             job.site.inherits.store(true, Relaxed);
         }
-        let stat = job
-            .plan
-            .tree
-            .entry(item)
-            .and_then(|(listing, id)| listing.stat(id));
+        let stat = job.plan.tree.stat(item);
         let mode = dir.mode_of_new_dir(stat.map_or(0, |stat| stat.mode));
         match entry::make_dir(&dir.fd, name, mode).map_err(Errno::from) {
             Ok(()) => {
@@ -228,7 +220,7 @@ impl Worker<'_> {
         let mut target = Vec::new();
         for &item in items {
             // Directories that could not be made have failed.
-            if job.outcomes.results.state(item) != State::Left {
+            if job.outcomes.results.state(item) != EntryState::Left {
                 continue;
             }
             job.plan.tree.write_target(item, &mut target);
@@ -333,11 +325,8 @@ impl Worker<'_> {
         }
         let stat = meta::stat(&dir).map_err(|errno| job.refused(target, "stat", errno))?;
         Ok(EntryOutcome {
-            item,
-            state: State::Copied,
-            meta: job.has_manifest().then(|| meta_of(&stat)),
-            digest: None,
-            proof: Proof::None,
+            meta: job.recorded_meta(&stat),
+            ..EntryOutcome::new(item, EntryState::Copied)
         })
     }
 
@@ -357,11 +346,8 @@ impl Worker<'_> {
         let mut found = || self.xattrs.of_file(dir);
         let is_same = is_same && found().is_ok_and(|found| meta::has_xattrs(wanted, &found));
         is_same.then(|| EntryOutcome {
-            item,
-            state: State::Before,
-            meta: job.has_manifest().then(|| meta_of(&now)),
-            digest: None,
-            proof: Proof::None,
+            meta: job.recorded_meta(&now),
+            ..EntryOutcome::new(item, EntryState::Before)
         })
     }
 

@@ -11,7 +11,7 @@ use crate::links::HardLinks;
 use crate::meta::stat_at;
 use crate::place::Over;
 use crate::plan::makes_dir;
-use crate::results::{EntryOutcome, Proof, State};
+use crate::results::{EntryOutcome, EntryState};
 use crate::sources::RootItem;
 use crate::worker::Worker;
 
@@ -20,7 +20,7 @@ pub(crate) fn run(job: &Job<'_>) {
     let mut worker = Worker::new(job);
     let mut target = Vec::new();
     let links = HardLinks::find(job);
-    for item in (0..job.plan.tree.len()).map(RootItem) {
+    for item in job.plan.tree.items() {
         if job.is_over() {
             return;
         }
@@ -50,13 +50,7 @@ impl Job<'_> {
 }
 
 fn done(item: RootItem) -> EntryOutcome {
-    EntryOutcome {
-        proof: Proof::None,
-        item,
-        state: State::Copied,
-        meta: None,
-        digest: None,
-    }
+    EntryOutcome::new(item, EntryState::Copied)
 }
 
 /// Returns how an entry would be copied; `None` where it is settled otherwise.
@@ -92,10 +86,10 @@ fn one(
     }
     let first = links.first_of(item);
     if let Some((first, state)) = first.map(|first| (first, job.outcomes.results.state(first)))
-        && matches!(state, State::Copied | State::Before)
+        && matches!(state, EntryState::Copied | EntryState::Before)
     {
         let found = match state {
-            State::Before => worker
+            EntryState::Before => worker
                 .place(first)
                 .and_then(|origin| worker.there(&origin))?,
             // It would be another file.
@@ -109,11 +103,7 @@ fn one(
     if kind != FileKind::File {
         return worker.try_special(item).map(|()| None);
     }
-    let walked = job
-        .plan
-        .tree
-        .entry(item)
-        .and_then(|(listing, id)| listing.stat(id));
+    let walked = job.plan.tree.stat(item);
     match walked {
         Some(walked) => Ok(settled(job, worker.decide(place, &walked)?)),
         None => Ok(Some(Over::Nothing)),

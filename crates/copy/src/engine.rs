@@ -234,7 +234,7 @@ fn check(options: &CopyOptions) -> Result<(), Error> {
 
 /// Counts the entries and bytes that are to be copied.
 fn survey(tree: &SourceTree, progress: &CopyProgress) -> u64 {
-    let items = (0..tree.len()).map(RootItem);
+    let items = tree.items();
     let files = items.filter(|item| tree.kind(*item) == FileKind::File);
     let bytes = files.map(|item| tree.size(item)).sum();
     progress.files_total.fetch_add(tree.len().into(), Relaxed);
@@ -273,7 +273,7 @@ fn share_out(jobs: &[Job<'_>], links: &HardLinks) -> Shares {
         return shares;
     };
     let huge = huge::is_possible(first.plan.options);
-    for item in (0..first.plan.tree.len()).map(RootItem) {
+    for item in first.plan.tree.items() {
         let mut takers = jobs.len();
         for job in jobs.iter().filter(|job| job.is_manifest(item)) {
             job.leave_manifest(item);

@@ -5,13 +5,15 @@
 //! output say, whose numbers are other files in such a table, or none: so an observer is called by
 //! threads of the shared table alone.
 
+use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::thread::ThreadId;
 
 use bc_walk::Skipped;
+
+use crate::lock;
 
 /// Event about one path. Paths are those of the destination, as they are shown. A directory is
 /// reported when it is made, and when it fails or lacks something.
@@ -211,6 +213,6 @@ impl<'a> Relay<'a> {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Waiting>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waiting)
     }
 }

@@ -15,9 +15,9 @@ use crate::manifest::{self, ManifestPlan};
 use crate::meta;
 use crate::options::{Durability, ManifestPlace};
 use crate::place::DestDir;
-use crate::results::{Rows, State, Unread};
+use crate::results::{EntryState, Rows, Unread};
 use crate::resume::stamp::Lasting;
-use crate::sources::{RootItem, SourceContent, parts, shown_below};
+use crate::sources::{SourceContent, parts, shown_below};
 use crate::stage::{self, NoStage, is_stage, refuse_foreign};
 use crate::worker::Worker;
 
@@ -135,23 +135,23 @@ fn count(job: &Job<'_>, rows: &Rows, missing: u64) -> Copied {
         incomplete: job.outcomes.incomplete.load(Relaxed),
         ..Copied::default()
     };
-    for item in (0..job.plan.tree.len()).map(RootItem) {
+    for item in job.plan.tree.items() {
         let state = rows.state(item);
         let is_file = job.plan.tree.kind(item) == FileKind::File;
-        if is_file && matches!(state, State::Copied | State::Before) {
+        if is_file && matches!(state, EntryState::Copied | EntryState::Before) {
             copied.files += 1;
         }
         match state {
-            State::Copied => copied.copied += 1,
-            State::Before => {
+            EntryState::Copied => copied.copied += 1,
+            EntryState::Before => {
                 copied.copied += 1;
                 copied.before += 1;
             }
-            State::Skipped => copied.skipped += 1,
-            State::Failed => copied.failed += 1,
-            State::Left => copied.left += 1,
+            EntryState::Skipped => copied.skipped += 1,
+            EntryState::Failed => copied.failed += 1,
+            EntryState::Left => copied.left += 1,
         }
-        if is_file && matches!(state, State::Failed | State::Left) {
+        if is_file && matches!(state, EntryState::Failed | EntryState::Left) {
             copied.bytes_left += job.plan.tree.size(item);
         }
     }

@@ -11,6 +11,7 @@ use bc_digest::Digest;
 use bc_fs::known::MountSession;
 use bc_fs::mount::{Answer, Traits, traits_or_unknown};
 use bc_fs::shortage::{Shortage, is_shortage};
+use bc_manifest::integrity::Meta;
 use bc_pool::Cancel;
 use bc_walk::{Error, FileKind, FileStat, OwnFile, Stamp};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
@@ -19,12 +20,13 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::destination::Top;
 use crate::event::{CopyProgress, Event, Observer, Relay, Why};
+use crate::lock;
 use crate::manifest::earlier::TreeRecords;
 use crate::meta::{Giving, LostMeta};
 use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
 use crate::place::{DestDir, Existing, is_settled_at};
 use crate::plan::CopyOrder;
-use crate::results::{EntryOutcome, Proof, Results, State, meta_of};
+use crate::results::{EntryOutcome, EntryState, Results, meta_of};
 use crate::resume::journal::{Free, Log};
 use crate::resume::known::KnownWork;
 use crate::resume::record::RootRecord;
@@ -287,11 +289,7 @@ impl<'a> Job<'a> {
 
     /// Takes down that a directory was there already.
     pub(crate) fn found(&self, item: RootItem) {
-        let mut found = self
-            .site
-            .found
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut found = lock(&self.site.found);
         found.insert(item);
     }
 
@@ -302,11 +300,7 @@ impl<'a> Job<'a> {
             // An earlier run has made all of it.
             return false;
         }
-        let found = self
-            .site
-            .found
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let found = lock(&self.site.found);
         found.contains(&item)
     }
 
@@ -340,11 +334,7 @@ impl<'a> Job<'a> {
 
     /// Returns the reason for which the destination takes no more.
     pub(crate) fn why_stopped(&self) -> Option<Errno> {
-        *self
-            .outcomes
-            .stopped
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.outcomes.stopped)
     }
 
     /// Returns the path of a target as it is shown.
@@ -360,11 +350,7 @@ impl<'a> Job<'a> {
     pub(crate) fn refused(&self, target: &[u8], op: &'static str, errno: Errno) -> Error {
         if matches!(errno, Errno::NOSPC | Errno::DQUOT | Errno::ROFS) {
             self.outcomes.stops.store(true, Relaxed);
-            let mut stopped = self
-                .outcomes
-                .stopped
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut stopped = lock(&self.outcomes.stopped);
             stopped.get_or_insert(errno);
         }
         Error::new(self.shown(target), op, errno)
@@ -380,11 +366,7 @@ impl<'a> Job<'a> {
 
     /// Returns the failure of a directory that could not be made, and remembers it.
     pub(crate) fn not_made(&self, target: &[u8], errno: Errno) -> Error {
-        let mut unmade = self
-            .outcomes
-            .unmade
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut unmade = lock(&self.outcomes.unmade);
         unmade.insert(target.to_vec(), errno);
         drop(unmade);
         self.refused(target, "mkdir", errno)
@@ -393,11 +375,7 @@ impl<'a> Job<'a> {
     /// Returns the failure of an entry whose directory cannot be opened: if one of its ancestors
     /// could not be made, with the reason of that one.
     pub(crate) fn no_directory(&self, target: &[u8], errno: Errno) -> Error {
-        let unmade = self
-            .outcomes
-            .unmade
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let unmade = lock(&self.outcomes.unmade);
         let mut dir = parts(target).0;
         while !dir.is_empty() && !unmade.is_empty() {
             if let Some(why) = unmade.get(dir) {
@@ -419,11 +397,7 @@ impl<'a> Job<'a> {
         if !is_shortage(error) {
             return false;
         }
-        let mut put_off = self
-            .outcomes
-            .put_off
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut put_off = lock(&self.outcomes.put_off);
         match &mut *put_off {
             Some(items) => items.push(item),
             None => return false,
@@ -433,11 +407,7 @@ impl<'a> Job<'a> {
 
     /// Returns the entries that were put off. What fails from now on has failed for good.
     pub(crate) fn take_put_off(&self) -> Vec<RootItem> {
-        let mut put_off = self
-            .outcomes
-            .put_off
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut put_off = lock(&self.outcomes.put_off);
         put_off.take().unwrap_or_default()
     }
 
@@ -460,7 +430,7 @@ impl<'a> Job<'a> {
     pub(crate) fn outcome(
         &self,
         item: RootItem,
-        state: State,
+        state: EntryState,
         dir: &DestDir,
         name: &[u8],
         digest: Option<Digest>,
@@ -470,11 +440,9 @@ impl<'a> Job<'a> {
             true => Some(meta_of(&self.look(dir, name)?.stat)),
         };
         Ok(EntryOutcome {
-            item,
-            state,
             meta,
             digest,
-            proof: Proof::None,
+            ..EntryOutcome::new(item, state)
         })
     }
 
@@ -534,11 +502,7 @@ impl<'a> Job<'a> {
     /// Limits the reports of one kind of failure: a destination that cannot keep owners, say,
     /// cannot keep those of a million files, so some of them are reported, all are counted.
     fn is_worth_telling(&self, lost: LostMeta) -> bool {
-        let mut reported = self
-            .outcomes
-            .reported_lost
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut reported = lock(&self.outcomes.reported_lost);
         match reported.iter_mut().find(|(known, _)| *known == lost) {
             Some((_, count)) => {
                 *count += 1;
@@ -582,13 +546,12 @@ impl<'a> Job<'a> {
             return self.fail(item, &error);
         }
         (self.means.observer)(Event::Skipped(&self.shown(&target), Why::Manifest));
-        self.done(vec![EntryOutcome {
-            item,
-            state: State::Skipped,
-            meta: None,
-            digest: None,
-            proof: Proof::None,
-        }]);
+        self.done(vec![EntryOutcome::new(item, EntryState::Skipped)]);
+    }
+
+    /// Returns the metadata of a file for the manifest, if one is written.
+    pub(crate) fn recorded_meta(&self, stat: &FileStat) -> Option<Meta> {
+        self.has_manifest().then(|| meta_of(stat))
     }
 
     /// True if a manifest is written.
@@ -598,10 +561,7 @@ impl<'a> Job<'a> {
 
     /// Locks the barrier, for the thread that is between two of them.
     pub(crate) fn barrier(&self) -> MutexGuard<'_, ()> {
-        self.means
-            .barrier
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.means.barrier)
     }
 
     /// Appends records to the journal. Without one the copy continues.
@@ -627,11 +587,7 @@ impl<'a> Job<'a> {
     /// Adds the file system of a directory, given with its number, to those that are forced to their
     /// disks.
     pub(crate) fn also_sync(&self, dev: u64, dir: impl AsFd) {
-        let mut mounts = self
-            .means
-            .mounts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut mounts = lock(&self.means.mounts);
         let is_new = mounts.iter().all(|(known, _)| *known != dev);
         if is_new && let Ok(open) = self.readable(dir) {
             mounts.push((dev, open));
@@ -664,11 +620,7 @@ impl<'a> Job<'a> {
     /// Forces the data of the destination's file systems to their disks.
     pub(crate) fn sync_all(&self) -> Result<(), Errno> {
         let top = self.plan.top.id.dev;
-        let mut mounts = self
-            .means
-            .mounts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut mounts = lock(&self.means.mounts);
         if mounts.iter().all(|(dev, _)| *dev != top) {
             mounts.push((top, self.readable(&self.plan.top.fd)?));
         }

@@ -79,6 +79,13 @@ mod stage;
 mod tests;
 mod worker;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks a state. A thread that panicked while it held the lock has not left it in two halves.
+fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 pub use engine::{copy, fan_out};
 pub use error::{Error, ErrorKind};
 pub use event::{Copied, CopyProgress, Event, Observer, Why};

@@ -12,9 +12,9 @@ use crate::data::single::medium;
 use crate::data::small::{SMALL, small};
 use crate::decide::{Decision, EntryWanted};
 use crate::job::Job;
-use crate::place::{Existing, Place};
+use crate::place::{EntryPlace, Existing};
 use crate::plan::SkippedEntry;
-use crate::results::{EntryOutcome, Proof, State, meta_of};
+use crate::results::{EntryOutcome, EntryState, Proof, meta_of};
 use crate::resume::record::Placed;
 use crate::sources::{RootItem, USUAL};
 use crate::stage;
@@ -36,7 +36,7 @@ impl HardLinks {
         if !job.plan.options.preserve.links {
             return links;
         }
-        for item in (0..job.plan.tree.len()).map(RootItem) {
+        for item in job.plan.tree.items() {
             let stat = match job.plan.tree.entry(item) {
                 Some((listing, id)) => listing.meta(id),
                 None => Some(job.plan.tree.root(item).1.source.stat.meta()),
@@ -81,13 +81,13 @@ impl HardLinks {
                 let end = self.further.len().min(nth + BATCH);
                 record(worker, &self.further[nth..end]);
             }
-            if job.outcomes.results.state(item) != State::Left {
+            if job.outcomes.results.state(item) != EntryState::Left {
                 continue;
             }
             let first = firsts.get(&id).copied().unwrap_or(item);
             let is_there = matches!(
                 job.outcomes.results.state(first),
-                State::Copied | State::Before
+                EntryState::Copied | EntryState::Before
             );
             let linked = match is_there && first != item {
                 true => {
@@ -201,7 +201,7 @@ fn look_again(
             job.outcomes.results.digest(item),
         );
         let mut proof = job.outcomes.results.proof(item);
-        let is_there = matches!(state, State::Copied | State::Before);
+        let is_there = matches!(state, EntryState::Copied | EntryState::Before);
         if let (Proof::None, true, Some(first)) = (proof, is_there, origins.get(&item))
             && let Some((listing, id)) = job.plan.tree.entry(*first)
             && let Some(walked) = listing.stat(id)
@@ -262,7 +262,7 @@ impl Worker<'_> {
     /// of that copy, if it is there. Returns `None` where the name is to be copied by itself.
     pub(crate) fn decide_link(
         &mut self,
-        place: Place,
+        place: EntryPlace,
         first: RootItem,
         copy: Option<Identity>,
     ) -> Result<Option<Decision>, Error> {
@@ -282,7 +282,7 @@ impl Worker<'_> {
     }
 
     /// True if a copy could be given the name of a stage too.
-    fn linked(&self, origin: &Place, place: &Place) -> bool {
+    fn linked(&self, origin: &EntryPlace, place: &EntryPlace) -> bool {
         let stage = self.job.plan.id.stage(&place.dir, &place.target, None);
         let (from, to) = (origin.dir.fd.as_fd(), place.dir.fd.as_fd());
         let link = || entry::link(from, origin.name(), to, &stage[..]);

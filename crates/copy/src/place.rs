@@ -26,7 +26,7 @@ pub(crate) struct Open {
 
 /// Place of an entry at the destination.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct EntryPlace {
     pub(crate) item: RootItem,
     /// Path below the top.
     pub(crate) target: Vec<u8>,
@@ -38,7 +38,7 @@ pub(crate) struct Place {
     pub(crate) is_whole: bool,
 }
 
-impl Place {
+impl EntryPlace {
     pub(crate) fn name(&self) -> &[u8] {
         parts(&self.target).1
     }

@@ -3,18 +3,19 @@
 //! which only the existence is known.
 
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use bc_digest::Digest;
 use bc_manifest::Failure;
 use bc_manifest::integrity::{Meta, ROOT, path_order};
 use bc_walk::{EntryId, FileKind, FileStat, Listing};
 
+use crate::lock;
 use crate::sources::{Root, RootItem, SourceContent, SourceTree, shown_below};
 
 /// Outcome of an entry.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) enum State {
+pub(crate) enum EntryState {
     /// Nothing yet.
     #[default]
     Left,
@@ -42,8 +43,8 @@ pub(crate) enum Proof {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Row {
-    state: State,
+struct EntryRow {
+    state: EntryState,
     proof: Proof,
     meta: Option<Meta>,
 }
@@ -53,7 +54,7 @@ pub(crate) struct Results(Mutex<Rows>);
 
 #[derive(Default)]
 pub(crate) struct Rows {
-    rows: Vec<Row>,
+    rows: Vec<EntryRow>,
     /// Digests by number of the entry, each of `stride` bytes.
     digests: Vec<u8>,
     stride: usize,
@@ -63,17 +64,30 @@ pub(crate) struct Rows {
 /// One outcome on its way to the rows.
 pub(crate) struct EntryOutcome {
     pub(crate) item: RootItem,
-    pub(crate) state: State,
+    pub(crate) state: EntryState,
     pub(crate) meta: Option<Meta>,
     pub(crate) digest: Option<Digest>,
     pub(crate) proof: Proof,
+}
+
+impl EntryOutcome {
+    /// Makes the outcome of an entry of which nothing more is known.
+    pub(crate) fn new(item: RootItem, state: EntryState) -> EntryOutcome {
+        EntryOutcome {
+            item,
+            state,
+            meta: None,
+            digest: None,
+            proof: Proof::None,
+        }
+    }
 }
 
 impl Results {
     /// Makes rows for so many entries, with digests of `stride` bytes.
     pub(crate) fn new(entries: u32, stride: usize) -> Results {
         Results(Mutex::new(Rows {
-            rows: vec![Row::default(); entries as usize],
+            rows: vec![EntryRow::default(); entries as usize],
             digests: vec![0; entries as usize * stride],
             stride,
             failures: Vec::new(),
@@ -89,11 +103,11 @@ impl Results {
 
     pub(crate) fn fail(&self, item: RootItem, error: &bc_walk::Error) {
         let mut rows = self.lock();
-        rows.rows[item.0 as usize].state = State::Failed;
+        rows.rows[item.0 as usize].state = EntryState::Failed;
         rows.failures.push((item, failure(error)));
     }
 
-    pub(crate) fn state(&self, item: RootItem) -> State {
+    pub(crate) fn state(&self, item: RootItem) -> EntryState {
         self.lock().rows[item.0 as usize].state
     }
 
@@ -118,14 +132,14 @@ impl Results {
     }
 
     fn lock(&self) -> MutexGuard<'_, Rows> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
 impl Rows {
     fn put(&mut self, outcome: EntryOutcome) {
         let at = outcome.item.0 as usize;
-        self.rows[at] = Row {
+        self.rows[at] = EntryRow {
             state: outcome.state,
             proof: outcome.proof,
             meta: outcome.meta,
@@ -137,7 +151,7 @@ impl Rows {
         }
     }
 
-    pub(crate) fn state(&self, item: RootItem) -> State {
+    pub(crate) fn state(&self, item: RootItem) -> EntryState {
         self.rows[item.0 as usize].state
     }
 
@@ -167,8 +181,8 @@ impl Rows {
         for (item, failure) in unread {
             let row = &mut self.rows[item.0 as usize];
             let at = self.failures.binary_search_by_key(item, |(item, _)| *item);
-            if let (false, Err(at)) = (row.state == State::Left, at) {
-                row.state = State::Failed;
+            if let (false, Err(at)) = (row.state == EntryState::Left, at) {
+                row.state = EntryState::Failed;
                 self.failures.insert(at, (*item, failure.clone()));
             }
         }

@@ -15,6 +15,7 @@ use bc_walk::{ExactPaths, Metadata, Symlinks, WalkOptions};
 
 use crate::engine::copy;
 use crate::event::{Copied, CopyProgress, Event};
+use crate::lock;
 use crate::options::{
     CopyOptions, Durability, ManifestPlace, OnConflict, Preserve, ReadBack, Target, When,
 };
@@ -383,7 +384,7 @@ impl RestoreOptions<'_> {
         };
         let report = Mutex::new(RestoreReport::default());
         let hear = |event: RestoreEvent<'_>| {
-            let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut report = lock(&report);
             report.hear(root, event);
         };
         let restored = working(means, |work| Ok(restore(&what, work, &hear)?))?;

@@ -11,7 +11,8 @@ use bc_fs::{Escaped, dirfd};
 use bc_integrity::Setting;
 use bc_pool::Cancel;
 use bc_walk::{
-    Entries, EntryId, FileKind, FileStats, FileSystems, Identity, Listing, Metadata, OwnFile,
+    Entries, EntryId, FileKind, FileStat, FileStats, FileSystems, Identity, Listing, Metadata,
+    OwnFile,
 };
 
 use crate::destination::{self, Source, Top, split};
@@ -92,6 +93,11 @@ impl SourceTree {
         self.roots.last().map_or(0, |last| last.base + last.len())
     }
 
+    /// Returns all entries.
+    pub(crate) fn items(&self) -> impl Iterator<Item = RootItem> + use<> {
+        (0..self.len()).map(RootItem)
+    }
+
     /// Returns the entries of a root.
     pub(crate) fn items_of(&self, root: usize) -> Range<u32> {
         let root = &self.roots[root];
@@ -121,6 +127,12 @@ impl SourceTree {
             SourceContent::Alone(..) => true,
             SourceContent::Nothing => false,
         })
+    }
+
+    /// Returns the `stat` of an entry, as the walk found it.
+    pub(crate) fn stat(&self, item: RootItem) -> Option<FileStat> {
+        let (listing, id) = self.entry(item)?;
+        listing.stat(id)
     }
 
     pub(crate) fn kind(&self, item: RootItem) -> FileKind {

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 
 use crate::decide::{Decision, EntryWanted};
 use crate::meta::{self, Attributed, LostMeta};
-use crate::place::Place;
-use crate::results::State;
+use crate::place::EntryPlace;
+use crate::results::EntryState;
 use crate::sources::{RootItem, SourceContent};
 use crate::stage;
 use crate::stage::complete::incomplete;
@@ -118,7 +118,7 @@ impl Worker<'_> {
 
     fn make(
         &mut self,
-        place: &Place,
+        place: &EntryPlace,
         thing: Thing<'_>,
         wanted: &FileMetadata,
     ) -> Result<(), Error> {
@@ -154,11 +154,17 @@ impl Worker<'_> {
     }
 
     /// Reports the entry that has its name now.
-    pub(crate) fn reported(&self, place: &Place, digest: Option<Digest>) -> Result<(), Error> {
+    pub(crate) fn reported(&self, place: &EntryPlace, digest: Option<Digest>) -> Result<(), Error> {
         let job = self.job;
         let shown = job.shown(&place.target);
         (job.means.observer)(place.over.event(&shown));
-        let outcome = job.outcome(place.item, State::Copied, &place.dir, place.name(), digest);
+        let outcome = job.outcome(
+            place.item,
+            EntryState::Copied,
+            &place.dir,
+            place.name(),
+            digest,
+        );
         job.done(vec![
             outcome.map_err(|errno| Error::new(shown, "stat", errno))?,
         ]);
@@ -169,7 +175,7 @@ impl Worker<'_> {
     /// it would be given now. There is no content that could be another one.
     pub(crate) fn is_recorded(
         &mut self,
-        place: &Place,
+        place: &EntryPlace,
         wanted: &FileMetadata,
         now: &FileStat,
     ) -> bool {
@@ -181,7 +187,7 @@ impl Worker<'_> {
     /// given now.
     pub(crate) fn has_all_at(
         &mut self,
-        place: &Place,
+        place: &EntryPlace,
         wanted: &FileMetadata,
         now: &FileStat,
     ) -> bool {

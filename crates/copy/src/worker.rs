@@ -3,7 +3,6 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
-use std::sync::PoisonError;
 
 use bc_digest::Digest;
 use bc_edit::metadata::FileMetadata;
@@ -17,9 +16,10 @@ use bc_walk::{DirFdCache, Error, ErrorKind, FileStat, Identity};
 use rustix::io::Errno;
 
 use crate::job::{Job, descriptors};
+use crate::lock;
 use crate::meta::{Attributed, LostMeta, SourceXattrs, fstat};
 use crate::options::Durability;
-use crate::place::{DestDir, Open, Over, Place, is_settled};
+use crate::place::{DestDir, EntryPlace, Open, Over, is_settled};
 use crate::resume::record::{self, Placed};
 use crate::resume::stamp::{Ends, KIND, Lasting, Met, Proving, Stamp, of_text};
 use crate::sources::{RootItem, SourceContent, USUAL, parts};
@@ -222,13 +222,13 @@ impl<'a> Worker<'a> {
     }
 
     /// Returns the place of an entry, as far as it is known before the entry is looked at.
-    pub(crate) fn place(&mut self, item: RootItem) -> Result<Place, Error> {
+    pub(crate) fn place(&mut self, item: RootItem) -> Result<EntryPlace, Error> {
         let mut target = Vec::with_capacity(USUAL);
         self.job.plan.tree.write_target(item, &mut target);
         // It is the file that cannot be copied because of its directory.
         let dir = self.try_dir(parts(&target).0);
         let dir = dir.map_err(|errno| self.job.no_directory(&target, errno))?;
-        Ok(Place {
+        Ok(EntryPlace {
             item,
             target,
             dir,
@@ -256,7 +256,7 @@ impl<'a> Worker<'a> {
     /// Queues a complete stage for its name; `staged` is its `stat`.
     pub(crate) fn wait(
         &mut self,
-        place: Place,
+        place: EntryPlace,
         stage: Stage,
         staged: FileStat,
         source: FileStat,
@@ -424,7 +424,7 @@ impl Worker<'_> {
     /// file that was copied from it.
     fn meet(&mut self, item: RootItem, dev: u64) -> Option<usize> {
         let systems = &self.job.site.systems;
-        let lock = || systems.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || lock(&systems.0);
         let known = lock().iter().find(|(known, _)| *known == dev).cloned();
         let met = match known {
             Some(met) => met,

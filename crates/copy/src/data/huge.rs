@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use bc_digest::blake3_tree::{Subtree, root, subtree};
 use bc_digest::{Algorithm, Digest};
@@ -18,6 +18,7 @@ use crate::data::receiver::{Receiver, SourceReading, begin, receive, stages};
 use crate::data::{self, BLOCK, DataError, Layout, PART, layout};
 use crate::decide::read_full;
 use crate::job::Job;
+use crate::lock;
 use crate::options::CopyOptions;
 use crate::resume::known::Blocks;
 use crate::resume::record;
@@ -152,11 +153,7 @@ impl SourceReading<'_> {
 fn all(shared: &HugeShared<'_>, workers: usize) -> Result<Digest, DataError> {
     let size = shared.layout.size;
     let done = bc_pool::run(workers, |_| work(shared));
-    let failure = shared
-        .failure
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take();
+    let failure = lock(&shared.failure).take();
     if let Some(failure) = failure {
         return Err(failure);
     }
@@ -190,10 +187,7 @@ fn work(shared: &HugeShared<'_>) -> PartValues {
             Ok(parts) => values.push((block, parts)),
             Err(error) => {
                 shared.stop.store(true, Relaxed);
-                let mut failure = shared
-                    .failure
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let mut failure = lock(&shared.failure);
                 failure.get_or_insert(error);
             }
         }

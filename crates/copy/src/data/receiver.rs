@@ -13,21 +13,21 @@ use crate::data::{self, DataError};
 use crate::decide::Decision;
 use crate::job::{DevicePair, Job};
 use crate::options::When;
-use crate::place::{Open, Place};
+use crate::place::{EntryPlace, Open};
 use crate::resume::record;
 use crate::sources::RootItem;
 use crate::stage::{Stage, StageContent, StageUse};
 use crate::worker::Worker;
 
 /// Places of a file, by the numbers of the workers whose destinations take it.
-pub(crate) type FilePlaces = Vec<(usize, Place)>;
+pub(crate) type FilePlaces = Vec<(usize, EntryPlace)>;
 
 /// One destination's share of a file's copy.
 pub(crate) struct Receiver<'a> {
     /// The number of its worker.
     nth: usize,
     pub(crate) job: &'a Job<'a>,
-    pub(crate) place: Place,
+    pub(crate) place: EntryPlace,
     pub(crate) stage: Stage,
     /// True if a later run may resume from the stage.
     pub(crate) is_kept: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Receiver<'a> {
 pub(crate) fn begin(workers: &mut [Worker<'_>], item: RootItem) -> Option<(FilePlaces, Open)> {
     let job = workers[0].job;
     let tree = &job.plan.tree;
-    let walked = tree.entry(item).and_then(|(list, id)| list.stat(id));
+    let walked = tree.stat(item);
     let Some(walked) = walked else {
         let error = Error::of_kind(tree.source_path(item), "stat", ErrorKind::Changed);
         let all: Vec<usize> = (0..workers.len()).collect();

@@ -120,9 +120,9 @@ impl SourceReading<'_> {
         &self,
         receiver: &mut Receiver<'_>,
         buffer: &mut Vec<u8>,
-    ) -> Result<Option<Begun>, Error> {
+    ) -> Result<Option<StagePart>, Error> {
         if self.again || receiver.stage.before == StageContent::New || !receiver.is_kept {
-            return Ok(Some(Begun::default()));
+            return Ok(Some(StagePart::default()));
         }
         let job = receiver.job;
         let (file, size) = (&receiver.stage.file, self.stat.stamp.size);
@@ -143,7 +143,7 @@ impl SourceReading<'_> {
         // Unproven bytes are removed: they may be where a hole is to be.
         let found = found.and_then(|(at, hasher)| {
             data::end_at(file, at)?;
-            Ok(Begun { at, hasher })
+            Ok(StagePart { at, hasher })
         });
         self.taken(receiver, found)
     }
@@ -186,7 +186,7 @@ impl SourceReading<'_> {
     /// Reads the bytes once, for all destinations.
     fn by_reading(
         &self,
-        written: &mut [(&mut Receiver<'_>, Begun)],
+        written: &mut [(&mut Receiver<'_>, StagePart)],
         layout: &Layout,
         buffer: &mut Vec<u8>,
     ) -> Result<(), Error> {
@@ -248,14 +248,14 @@ impl SourceReading<'_> {
 
 /// Part of a file that a stage has before the source is read.
 #[derive(Default)]
-struct Begun {
+struct StagePart {
     /// Its bytes.
     at: u64,
     /// The state of their digest.
     hasher: Option<Hasher>,
 }
 
-impl Begun {
+impl StagePart {
     /// True if the bytes read again for another destination match those that this one has.
     fn agrees(&self, step: &ReadProgress<'_>) -> bool {
         let own = self.hasher.as_ref().filter(|_| step.end == self.at);

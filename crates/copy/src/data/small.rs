@@ -15,7 +15,7 @@ use crate::data::single::single;
 use crate::decide::read_full;
 use crate::meta;
 use crate::options::When;
-use crate::place::{Open, Over, Place};
+use crate::place::{EntryPlace, Open, Over};
 use crate::sources::RootItem;
 use crate::stage::publish::create_unnamed;
 use crate::stage::{Stage, StageUse};
@@ -229,7 +229,7 @@ impl Worker<'_> {
 
     fn write_one(
         &mut self,
-        place: Place,
+        place: EntryPlace,
         source: &FileStat,
         wanted: &FileMetadata,
         bytes: &[u8],

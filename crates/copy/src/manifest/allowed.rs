@@ -87,7 +87,7 @@ fn refuse_copied(
         tree.write_target(item, &mut path);
         path == target
     };
-    match (0..tree.len()).map(RootItem).any(&mut is_copied) {
+    match tree.items().any(&mut is_copied) {
         true => Err(refused(plan, "is where a file is copied to")),
         false => Ok(()),
     }
@@ -142,7 +142,7 @@ pub(super) fn refuse_now(job: &Job<'_>, plan: &ManifestPlan, rows: &Rows) -> Res
         let ino = rows.meta(item).map(|meta| meta.ino);
         ino == Some(there.id.ino) && job.plan.tree.kind(item) != FileKind::Dir
     };
-    if there.id.dev == job.plan.top.id.dev && (0..job.plan.tree.len()).map(RootItem).any(is_there) {
+    if there.id.dev == job.plan.top.id.dev && job.plan.tree.items().any(is_there) {
         return Err(refused(plan, "is one of the files that were copied"));
     }
     match job.plan.options.replace_manifest {

@@ -15,7 +15,7 @@ use crate::job::Job;
 use crate::meta::stat;
 use crate::place::{DestDir, Existing};
 use crate::results::{Rows, meta_of};
-use crate::sources::{RootItem, parts};
+use crate::sources::parts;
 use crate::worker::Worker;
 
 /// Returns the files that are still as that run made them, links and other entries without content,
@@ -128,10 +128,7 @@ impl Beside<'_> {
     ) {
         let job = self.worker.job;
         let wanted: HashSet<u64> = names.iter().map(|(_, now)| now.id.ino).collect();
-        for item in (0..job.plan.tree.len())
-            .map(RootItem)
-            .filter(|_| !names.is_empty())
-        {
+        for item in job.plan.tree.items().filter(|_| !names.is_empty()) {
             let is_wanted = rows
                 .meta(item)
                 .is_some_and(|meta| wanted.contains(&meta.ino));

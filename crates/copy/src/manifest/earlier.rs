@@ -22,7 +22,7 @@ use super::plan::{ManifestPlan, early_plan, heads, push};
 use crate::destination::Top;
 use crate::meta::stat_at;
 use crate::options::{CopyOptions, ManifestPlace};
-use crate::results::{Rows, State};
+use crate::results::{EntryState, Rows};
 use crate::resume::stamp::Stamp;
 use crate::sources::{RootItem, SourceTree, shown_below};
 
@@ -227,7 +227,7 @@ fn put(found: &mut TreeRecords, item: Option<RootItem>, known: &Entry) {
     if let (Some(item), Some(meta), None) = (item, known.meta, &known.error) {
         // An entry that an update has found changed is not done.
         let stamp = known.copy_stamp.filter(|_| known.found.is_none());
-        found.put(item, Row::new(meta, stamp), known.digest);
+        found.put(item, RecordedEntry::new(meta, stamp), known.digest);
     }
 }
 
@@ -243,7 +243,7 @@ pub(crate) fn recorded(options: &CopyOptions, top: &Top, tree: &SourceTree) -> T
 
 /// Records of a tree.
 pub(crate) struct TreeRecords {
-    rows: Vec<Option<Row>>,
+    rows: Vec<Option<RecordedEntry>>,
     digests: Vec<u8>,
     stride: usize,
     /// True if the manifest has more than the entries of the tree.
@@ -255,14 +255,14 @@ pub(crate) struct TreeRecords {
 
 /// Record of an entry at the destination.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
+pub(crate) struct RecordedEntry {
     meta: Meta,
     stamp: Option<Stamp>,
 }
 
-impl Row {
-    pub(crate) fn new(meta: Meta, stamp: Option<Stamp>) -> Row {
-        Row { meta, stamp }
+impl RecordedEntry {
+    pub(crate) fn new(meta: Meta, stamp: Option<Stamp>) -> RecordedEntry {
+        RecordedEntry { meta, stamp }
     }
 
     /// Returns the stamp that proves that it still matches its source.
@@ -337,7 +337,7 @@ impl TreeRecords {
     }
 
     /// Adds the record of an entry.
-    pub(crate) fn put(&mut self, item: RootItem, row: Row, digest: Option<Digest>) {
+    pub(crate) fn put(&mut self, item: RootItem, row: RecordedEntry, digest: Option<Digest>) {
         let at = item.0 as usize;
         self.rows[at] = Some(row);
         if let Some(digest) = digest
@@ -353,7 +353,7 @@ impl TreeRecords {
     }
 
     /// Returns the record of an entry, with the digest of a file.
-    pub(crate) fn of(&self, item: RootItem) -> Option<(Row, Option<Digest>)> {
+    pub(crate) fn of(&self, item: RootItem) -> Option<(RecordedEntry, Option<Digest>)> {
         let at = item.0 as usize;
         let row = (*self.rows.get(at)?)?;
         let digest = &self.digests[at * self.stride..][..self.stride];
@@ -368,8 +368,8 @@ impl TreeRecords {
         if self.has_others || !is_about {
             return false;
         }
-        (0..tree.len()).map(RootItem).all(|item| {
-            let is_before = rows.state(item) == State::Before && rows.failure(item).is_none();
+        tree.items().all(|item| {
+            let is_before = rows.state(item) == EntryState::Before && rows.failure(item).is_none();
             is_before
                 && self.of(item).is_some_and(|(row, digest)| {
                     let says = rows.meta(item).is_some_and(|meta| row.says(&meta));

@@ -24,7 +24,7 @@ use bc_manifest::time::format_rfc3339;
 use bc_walk::{FileKind, FileStat};
 use earlier::{Earlier, ExistingManifest, Whole};
 use pipe::EntrySink;
-use plan::{ManifestHead, Next, below, heads, manifest_file, manifest_root, path_in, push};
+use plan::{HeadSource, ManifestHead, below, heads, manifest_file, manifest_root, path_in, push};
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 
@@ -33,7 +33,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::job::Job;
 use crate::options::ManifestPlace;
-use crate::results::{Proof, Rows, State, Unlisted};
+use crate::results::{EntryState, Proof, Rows, Unlisted};
 use crate::resume::stamp::{Ends, Lasting, Stamp};
 use crate::sources::RootItem;
 use crate::worker::Worker;
@@ -121,7 +121,7 @@ impl About<'_, '_> {
 }
 
 /// File that a new manifest replaces.
-enum Over {
+enum ReplacedFile {
     /// Nothing.
     Nothing,
     /// The manifest whose records the new one carries on.
@@ -146,7 +146,10 @@ fn replace(about: &About<'_, '_>, shown: &[u8], lasting: Lasting) -> Result<(), 
 }
 
 /// Returns the existing manifest, if its records are carried on, and the file to be replaced.
-fn find_earlier(about: &About<'_, '_>, shown: &[u8]) -> Result<(Option<Earlier>, Over), Error> {
+fn find_earlier(
+    about: &About<'_, '_>,
+    shown: &[u8],
+) -> Result<(Option<Earlier>, ReplacedFile), Error> {
     /// No process replaces it so often in so short a time: names do not lead to the numbers of open
     /// files here, as on some FUSE file systems.
     const MOST_LOOKS: u32 = 8;
@@ -154,12 +157,12 @@ fn find_earlier(about: &About<'_, '_>, shown: &[u8]) -> Result<(Option<Earlier>,
     let mut looks = 0;
     loop {
         let earlier = match earlier::look(job.plan.options, plan, Whole::Proven) {
-            ExistingManifest::Nothing => return Ok((None, Over::Nothing)),
+            ExistingManifest::Nothing => return Ok((None, ReplacedFile::Nothing)),
             ExistingManifest::Manifest(earlier) => *earlier,
             ExistingManifest::Other(why) => {
                 let over = match set_aside(job, plan, &why)? {
-                    true => Over::Nothing,
-                    false => Over::Anything,
+                    true => ReplacedFile::Nothing,
+                    false => ReplacedFile::Anything,
                 };
                 return Ok((None, over));
             }
@@ -168,10 +171,10 @@ fn find_earlier(about: &About<'_, '_>, shown: &[u8]) -> Result<(Option<Earlier>,
         let file = file.map_err(|error| Error::system(shown, "open", error))?;
         looks += 1;
         if Place::find(&plan.file).is_ok_and(|place| place.means(file.file())) {
-            return Ok((Some(earlier), Over::Earlier(file)));
+            return Ok((Some(earlier), ReplacedFile::Earlier(file)));
         }
         if looks == MOST_LOOKS {
-            return Ok((Some(earlier), Over::Anything));
+            return Ok((Some(earlier), ReplacedFile::Anything));
         }
     }
 }
@@ -182,7 +185,7 @@ fn replace_once(
     shown: &[u8],
     lasting: Lasting,
     earlier: Option<Earlier>,
-    over: Over,
+    over: ReplacedFile,
 ) -> Result<bool, Error> {
     let &About { job, plan, .. } = about;
     let failed = |op: &'static str, error: std::io::Error| Error::system(shown, op, error);
@@ -204,9 +207,9 @@ fn replace_once(
         None => Error::usage(format!("{}: write: {error}", bc_fs::Escaped(shown))),
     })?;
     let committed = new.end(|new| match &over {
-        Over::Nothing => new.commit_new(),
-        Over::Earlier(old) => new.commit_over(old),
-        Over::Anything => new.commit(),
+        ReplacedFile::Nothing => new.commit_new(),
+        ReplacedFile::Earlier(old) => new.commit_over(old),
+        ReplacedFile::Anything => new.commit(),
     });
     match committed {
         Err(not) if not.error.kind() == IoErrorKind::AlreadyExists => Ok(false),
@@ -285,12 +288,12 @@ fn fill(
         }
         let is_root = path == ROOT;
         let entry = match next {
-            Next::Item(item, end) => {
+            HeadSource::Item(item, end) => {
                 push(&job.plan.tree, plan, &mut heads, RootItem(item.0 + 1), end);
                 entry(&mut worker, rows, item, path, known, lasting)
             }
-            Next::Unlisted(nth) => Some(unlisted_entry(path, &unlisted[nth])),
-            Next::Beside(nth) => {
+            HeadSource::Unlisted(nth) => Some(unlisted_entry(path, &unlisted[nth])),
+            HeadSource::Beside(nth) => {
                 is_all = false;
                 let fits =
                     |known: &Entry| earlier.as_ref().is_some_and(|one| one.still_fits(known));
@@ -333,7 +336,7 @@ fn entry(
     lasting: Lasting,
 ) -> Option<Entry> {
     let job = worker.job;
-    if rows.state(item) == State::Left || job.is_manifest(item) {
+    if rows.state(item) == EntryState::Left || job.is_manifest(item) {
         return None;
     }
     let meta = rows.meta(item);
@@ -372,7 +375,7 @@ fn entry(
                 (Proof::New, Some(copy)) => stamp(worker, item, copy, digest, lasting),
                 _ => None,
             };
-            if rows.state(item) == State::Skipped
+            if rows.state(item) == EntryState::Skipped
                 && let Some(known) = known.filter(|known| is_damaged(known, &entry))
             {
                 let text = "has not the content of which the manifest says that it was copied, \

@@ -3,13 +3,15 @@
 
 use std::io::Write;
 use std::panic::resume_unwind;
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
 use bc_manifest::Error;
 use bc_manifest::integrity::{Entry, Header, Writer};
 use serde_json::{Map, Value};
+
+use crate::lock;
 
 /// Entries that are passed on at once.
 const BATCH: usize = 256;
@@ -74,7 +76,7 @@ pub(super) fn write<W: Write + Send>(
     let (sender, receiver) = sync_channel::<Vec<Entry>>(WAITING);
     // A thread that is refused leaves them here.
     let taken = Mutex::new(Some((out, receiver)));
-    let take = || taken.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let take = || lock(&taken).take();
     std::thread::scope(|scope| {
         let write = || take().map(|(out, receiver)| write_all(out, header, receiver));
         let Ok(writing) = Builder::new().spawn_scoped(scope, write) else {

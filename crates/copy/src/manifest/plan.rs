@@ -108,13 +108,13 @@ pub(super) fn below(plan: &ManifestPlan, mut path: Vec<u8>) -> Vec<u8> {
 /// An entry on its way into the manifest: ordered by path, the first at the top of a heap.
 pub(super) struct ManifestHead {
     pub(super) path: Vec<u8>,
-    pub(super) next: Next,
+    pub(super) next: HeadSource,
 }
 
 /// Source of an entry. Of two with one path, the one whose variant is listed first here comes
 /// first.
 #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Next {
+pub(super) enum HeadSource {
     /// An item of a root whose entries end before this number.
     Item(RootItem, u32),
     /// A path without an entry: its number among those that could not be looked at.
@@ -125,14 +125,14 @@ pub(super) enum Next {
 
 impl ManifestHead {
     pub(super) fn of_item(path: Vec<u8>, item: RootItem, end: u32) -> ManifestHead {
-        let next = Next::Item(item, end);
+        let next = HeadSource::Item(item, end);
         ManifestHead { path, next }
     }
 
     pub(super) fn item_and_end(&self) -> Option<(RootItem, u32)> {
         match self.next {
-            Next::Item(item, end) => Some((item, end)),
-            Next::Unlisted(_) | Next::Beside(_) => None,
+            HeadSource::Item(item, end) => Some((item, end)),
+            HeadSource::Unlisted(_) | HeadSource::Beside(_) => None,
         }
     }
 
@@ -170,11 +170,11 @@ pub(super) fn heads(
 ) -> BinaryHeap<ManifestHead> {
     let unlisted = unlisted.iter().enumerate().map(|(nth, one)| ManifestHead {
         path: below(plan, one.target.clone()),
-        next: Next::Unlisted(nth),
+        next: HeadSource::Unlisted(nth),
     });
     let beside = beside.iter().enumerate().map(|(nth, entry)| ManifestHead {
         path: entry.path.clone(),
-        next: Next::Beside(nth),
+        next: HeadSource::Beside(nth),
     });
     let mut heads: BinaryHeap<ManifestHead> = unlisted.chain(beside).collect();
     for root in 0..tree.roots.len() {

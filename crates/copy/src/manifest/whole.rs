@@ -28,9 +28,10 @@ use super::About;
 use super::plan::{ManifestPlan, early_plan};
 use crate::event::{Event, Why};
 use crate::job::Job;
+use crate::lock;
 use crate::meta::stat_at;
 use crate::options::OnConflict;
-use crate::results::{EntryOutcome, Proof, Rows, State, Unlisted, meta_of};
+use crate::results::{EntryOutcome, EntryState, Proof, Rows, Unlisted, meta_of};
 use crate::resume::stamp::{Lasting, Stamp, of_text, push_state};
 use crate::sources::{RootItem, parts};
 use crate::worker::{Worker, run_workers};
@@ -87,13 +88,9 @@ pub(super) fn trailer(
 /// True if each entry has all that its source had when it was walked, and a later change of the
 /// source shows.
 fn all_proven(job: &Job<'_>, rows: &Rows) -> bool {
-    (0..job.plan.tree.len()).map(RootItem).all(|item| {
-        let is_there = matches!(rows.state(item), State::Copied | State::Before);
-        let walked = job
-            .plan
-            .tree
-            .entry(item)
-            .and_then(|(list, id)| list.stat(id));
+    job.plan.tree.items().all(|item| {
+        let is_there = matches!(rows.state(item), EntryState::Copied | EntryState::Before);
+        let walked = job.plan.tree.stat(item);
         let is_file = job.plan.tree.kind(item) == FileKind::File;
         is_there
             && rows.failure(item).is_none()
@@ -259,22 +256,22 @@ fn look_at_all(job: &Job<'_>) -> Option<Vec<Meta>> {
     let workers = job.plan.options.workers.min(entries.div_ceil(BATCH)).max(1);
     let cursor = Cursor::with_batch(entries, workers, BATCH, BATCH);
     let ran = run_workers([job], workers, || {
-        let mut look = Look::new(job);
+        let mut look = DestinationLook::new(job);
         let mut metas = Vec::with_capacity(BATCH);
         while let Some(batch) = cursor.next() {
             metas.clear();
             for at in batch.clone() {
-                let is_missing = || *missing.lock().unwrap_or_else(PoisonError::into_inner);
+                let is_missing = || *lock(&missing);
                 match look.at(RootItem(at as u32)) {
                     Ok(Some(meta)) => metas.push(meta),
-                    _ => *missing.lock().unwrap_or_else(PoisonError::into_inner) = true,
+                    _ => *lock(&missing) = true,
                 }
                 if job.is_over() || (at == batch.start && is_missing()) {
                     return;
                 }
             }
             if metas.len() == batch.len() {
-                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut all = lock(&all);
                 all[batch].copy_from_slice(&metas);
             }
         }
@@ -293,15 +290,15 @@ struct WalkedDir {
 }
 
 /// One worker's directories at the destination.
-struct Look<'a, 'j> {
+struct DestinationLook<'a, 'j> {
     job: &'a Job<'j>,
     path: Vec<u8>,
     dirs: OpenDirs<WalkedDir, Rc<OwnedFd>>,
 }
 
-impl<'a, 'j> Look<'a, 'j> {
-    fn new(job: &'a Job<'j>) -> Look<'a, 'j> {
-        Look {
+impl<'a, 'j> DestinationLook<'a, 'j> {
+    fn new(job: &'a Job<'j>) -> DestinationLook<'a, 'j> {
+        DestinationLook {
             job,
             path: Vec::new(),
             dirs: OpenDirs::new(KEPT),
@@ -353,7 +350,7 @@ impl<'a, 'j> Look<'a, 'j> {
 
 /// Records all entries as done by an earlier run.
 fn take_down(job: &Job<'_>, found: Vec<Meta>) {
-    let items = || (0..job.plan.tree.len()).map(RootItem);
+    let items = || job.plan.tree.items();
     let mut bytes = 0;
     let mut target = Vec::new();
     // The path of the entry before, and how much of it is that of the directory that both are in.
@@ -390,7 +387,7 @@ fn take_down(job: &Job<'_>, found: Vec<Meta>) {
     job.means.progress.bytes.fetch_add(bytes, Relaxed);
     let outcomes = items().zip(found).map(|(item, meta)| EntryOutcome {
         item,
-        state: State::Before,
+        state: EntryState::Before,
         meta: Some(meta),
         digest: None,
         proof: Proof::Kept,

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::AsFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use bc_edit::entry;
 use bc_edit::made::hold_dir;
@@ -19,6 +19,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::Restore;
 use super::needs::above;
+use crate::lock;
 use crate::meta::{self, SourceXattrs, fstat, stat, stat_at};
 use crate::place::DestDir;
 use crate::sources::parts;
@@ -26,11 +27,11 @@ use crate::sources::parts;
 /// Directories that files are put into.
 pub(super) struct Dirs {
     records: HashMap<Vec<u8>, Entry>,
-    state: Mutex<State>,
+    state: Mutex<TouchedDirs>,
 }
 
 #[derive(Default)]
-struct State {
+struct TouchedDirs {
     /// Made directories in the order in which they were made, parents before children, with their
     /// identities.
     made: Vec<(Vec<u8>, Option<Identity>)>,
@@ -77,8 +78,8 @@ impl Dirs {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, TouchedDirs> {
+        lock(&self.state)
     }
 
     fn record(&self, path: &[u8]) -> Option<&Entry> {
@@ -113,7 +114,12 @@ impl Dirs {
         }
     }
 
-    fn make(&self, restore: &Restore<'_>, state: &mut State, path: &[u8]) -> Result<(), Errno> {
+    fn make(
+        &self,
+        restore: &Restore<'_>,
+        state: &mut TouchedDirs,
+        path: &[u8],
+    ) -> Result<(), Errno> {
         let (parent, name) = parts(path);
         let parent_dir = DestDir::open(restore.plan.top.fd.as_fd(), parent)?;
         match stat_at(&parent_dir.fd, name) {
@@ -139,7 +145,7 @@ impl Dirs {
     }
 
     /// Remembers the times of a directory before anything is put into it.
-    fn note(&self, state: &mut State, path: &[u8], dir: &DestDir) -> Result<(), Errno> {
+    fn note(&self, state: &mut TouchedDirs, path: &[u8], dir: &DestDir) -> Result<(), Errno> {
         if state.times.contains_key(path) {
             return Ok(());
         }

@@ -25,6 +25,7 @@ mod sources;
 mod stages;
 mod start;
 
+use crate::lock;
 use crate::meta::stat_at;
 
 #[cfg(test)]
@@ -59,9 +60,9 @@ use dirs::{Dirs, Volume};
 use groups::{NameGroup, groups};
 use make::Healer;
 use needs::{Collector, Need, Records, describe};
-use sources::{Backup, Means, SourceIndex};
+use sources::{Backup, SearchMeans, SourceIndex};
 use stages::Stages;
-use start::{Top, look, refuse_another_tree};
+use start::{RestoreRoot, look, refuse_another_tree};
 
 pub use options::{
     Loss, Repaired, RestoreError, RestoreEvent, RestoreObserver, RestoreOptions, Restored,
@@ -106,7 +107,7 @@ struct Restore<'a> {
 
 /// What is to be repaired, and how: nothing of it changes.
 struct RestorePlan {
-    top: Top,
+    top: RestoreRoot,
     algorithm: Algorithm,
     needs: Vec<Need>,
     records: Records,
@@ -167,7 +168,7 @@ pub fn restore(
         )));
     }
     let algorithm = options.manifest.algorithm()?;
-    let top = Top::open(options.root.as_bytes());
+    let top = RestoreRoot::open(options.root.as_bytes());
     let id = JobId(random()?);
     let stages = top.as_ref().ok();
     let stages = stages.map(|top| Stages::begin(options, top, id, observer));
@@ -254,7 +255,7 @@ impl Restore<'_> {
         self.heal(&groups, workers, None)?;
         let wanted = self.looked_for(&groups);
         if !wanted.digests.is_empty() && !self.plan.from.is_empty() && !self.is_over() {
-            let means = Means {
+            let means = SearchMeans {
                 algorithm: self.plan.algorithm,
                 cpu: work.cpu,
                 reading,
@@ -311,10 +312,7 @@ impl Restore<'_> {
     }
 
     fn touched(&self) -> MutexGuard<'_, HashSet<Identity>> {
-        self.outcomes
-            .touched
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.outcomes.touched)
     }
 
     /// Returns the identity of the file that has the path of a need now.

@@ -1,8 +1,8 @@
 //! Counts and reports of the outcomes of paths.
 
+use std::sync::MutexGuard;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{MutexGuard, PoisonError};
 
 use bc_integrity::Verified;
 use bc_walk::{Error, ErrorKind};
@@ -12,6 +12,7 @@ use super::dirs::Volume;
 use super::needs::Need;
 use super::options::{Repaired, RestoreEvent, Restored};
 use super::{Reach, Restore};
+use crate::lock;
 use crate::meta::LostMeta;
 use crate::sources::shown_below;
 
@@ -31,10 +32,7 @@ impl Restore<'_> {
     }
 
     fn full(&self) -> MutexGuard<'_, Vec<(Volume, Errno)>> {
-        self.outcomes
-            .full
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.outcomes.full)
     }
 
     /// Returns a path below the root, as it is shown.

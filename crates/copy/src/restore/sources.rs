@@ -163,7 +163,7 @@ impl WantedContents {
 }
 
 /// Means by which files are read and hashed.
-pub(super) struct Means<'a> {
+pub(super) struct SearchMeans<'a> {
     pub(super) algorithm: Algorithm,
     pub(super) cpu: CpuFeatures,
     pub(super) reading: Reading,
@@ -203,7 +203,7 @@ impl SourceIndex {
     pub(super) fn of(
         from: &[Backup],
         wanted: &WantedContents,
-        means: Means<'_>,
+        means: SearchMeans<'_>,
         begins: impl FnOnce(u64, u64),
     ) -> Result<(SourceIndex, Vec<bc_walk::Error>), RestoreError> {
         let roots: Vec<OsString> = from.iter().map(|from| from.path.clone()).collect();

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use bc_digest::{Algorithm, hash};
 use bc_edit::journal::{Claim, FoundJournal, Journal, Key, push};
@@ -18,9 +18,10 @@ use bc_walk::OwnFile;
 
 use super::make::Present;
 use super::options::{RestoreEvent, RestoreObserver, RestoreOptions};
-use super::start::Top;
+use super::start::RestoreRoot;
 use crate::destination::file_system;
 use crate::error::{Error, ErrorKind};
+use crate::lock;
 use crate::meta;
 use crate::resume::journal::Log;
 use crate::resume::orphans::{self, after_restore};
@@ -53,7 +54,7 @@ impl<'a> Stages<'a> {
     /// Fails if another run is at work in the same tree.
     pub(super) fn begin(
         options: &RestoreOptions<'_>,
-        top: &Top,
+        top: &RestoreRoot,
         id: JobId,
         observer: &'a RestoreObserver<'a>,
     ) -> Result<Stages<'a>, Error> {
@@ -189,7 +190,7 @@ impl StageSite {
     }
 
     fn claim(&self) -> MutexGuard<'_, Option<std::io::Result<Claim>>> {
-        self.claim.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.claim)
     }
 
     /// Holds the place. The reason for which it cannot be held matters only to a run that makes

@@ -29,7 +29,7 @@ use crate::error::{Error, ErrorKind};
 use crate::meta::stat;
 
 /// The tree, or the directory of the file that is all of it.
-pub(super) struct Top {
+pub(super) struct RestoreRoot {
     pub(super) fd: OwnedFd,
     pub(super) path: Vec<u8>,
     mounts: Option<MountsBelow>,
@@ -96,8 +96,8 @@ impl MountsBelow {
     }
 }
 
-impl Top {
-    pub(super) fn open(root: &[u8]) -> Result<Top, Error> {
+impl RestoreRoot {
+    pub(super) fn open(root: &[u8]) -> Result<RestoreRoot, Error> {
         let failed = |op| move |errno: Errno| Error::system(root, op, errno);
         let stat = rustix::fs::statat(CWD, root, AtFlags::empty());
         let stat = FileStat::from(&stat.map_err(failed("stat"))?);
@@ -110,7 +110,7 @@ impl Top {
             .map_err(Errno::from)
             .map_err(failed("open"))?;
         let path = path.to_vec();
-        Ok(Top { fd, path, mounts })
+        Ok(RestoreRoot { fd, path, mounts })
     }
 
     /// True if something was mounted or unmounted at or below it since it was opened: what verify

@@ -11,13 +11,14 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bc_edit::Locked;
 use bc_edit::journal::{Claim, FoundJournal, Journal, Key};
 use bc_fs::place::Place;
 use bc_walk::OwnFile;
 
+use crate::lock;
 use crate::resume::known::KnownWork;
 use crate::resume::record::{self, JobRecord};
 
@@ -245,7 +246,7 @@ impl Log {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Journal>> {
-        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.journal)
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct KnownWork {
     /// Directories that its roots were.
     pub(crate) roots: Vec<RootRecord>,
     /// The runs.
-    runs: Vec<Run>,
+    runs: Vec<KnownRun>,
     /// The current boot, and the current mount of the destination.
     session: MountSession,
     /// True if the work is to be done again.
@@ -53,7 +53,7 @@ pub(crate) struct KnownWork {
 
 /// A run.
 #[derive(Debug)]
-struct Run {
+struct KnownRun {
     /// True if it was in this boot.
     same_boot: bool,
     /// Its boot, and the mount that it wrote to.
@@ -280,7 +280,7 @@ impl KnownWork {
     }
 
     /// Returns a run by its number: the first is 1.
-    fn run(&self, run: usize) -> Option<&Run> {
+    fn run(&self, run: usize) -> Option<&KnownRun> {
         run.checked_sub(1).and_then(|run| self.runs.get(run))
     }
 
@@ -293,7 +293,7 @@ impl KnownWork {
         }
         self.session.boot = *boot;
         let same_boot = session.boot == *boot && session.boot != [0; 16];
-        self.runs.push(Run {
+        self.runs.push(KnownRun {
             same_boot,
             session: MountSession {
                 boot: session.boot,

@@ -15,7 +15,7 @@ use crate::decide::{digest_of, read_full};
 use crate::event::Event;
 use crate::meta;
 use crate::options::ReadBack;
-use crate::place::Place;
+use crate::place::EntryPlace;
 use crate::sources::RootItem;
 use crate::stage::{self, NoStage, Stage, StageUse};
 use crate::worker::Worker;
@@ -30,7 +30,7 @@ impl Worker<'_> {
     /// Reads a stage back, if that is wanted, and compares it with the bytes read from the source.
     pub(crate) fn read_back(
         &mut self,
-        place: &Place,
+        place: &EntryPlace,
         stage: &Stage,
         digest: Option<Digest>,
     ) -> Result<(), Error> {
@@ -65,7 +65,7 @@ impl Worker<'_> {
 
     fn digest_of_medium(
         &self,
-        place: &Place,
+        place: &EntryPlace,
         stage: &Stage,
         algorithm: Algorithm,
         go_on: &dyn Fn() -> bool,
@@ -121,7 +121,11 @@ fn direct(
 
 impl Worker<'_> {
     /// Creates the stage of a file.
-    pub(crate) fn stage(&mut self, place: &Place, content: StageUse<'_>) -> Result<Stage, Error> {
+    pub(crate) fn stage(
+        &mut self,
+        place: &EntryPlace,
+        content: StageUse<'_>,
+    ) -> Result<Stage, Error> {
         let job = self.job;
         let version = match content {
             StageUse::Kept(source) => Some(source),
@@ -147,7 +151,7 @@ impl Worker<'_> {
     /// Gives a complete stage its metadata, and queues it for its name.
     pub(crate) fn finish(
         &mut self,
-        mut place: Place,
+        mut place: EntryPlace,
         stage: Stage,
         source: FileStat,
         wanted: &FileMetadata,
@@ -173,7 +177,7 @@ impl Worker<'_> {
     /// Gives a stage its metadata, and returns its `stat` afterwards.
     fn give(
         &mut self,
-        place: &Place,
+        place: &EntryPlace,
         stage: &Stage,
         wanted: &FileMetadata,
     ) -> Result<FileStat, Error> {
@@ -191,7 +195,7 @@ impl Worker<'_> {
         self.staged(place, stage)
     }
 
-    fn staged(&self, place: &Place, stage: &Stage) -> Result<FileStat, Error> {
+    fn staged(&self, place: &EntryPlace, stage: &Stage) -> Result<FileStat, Error> {
         let stat = meta::stat(&stage.file);
         stat.map_err(|errno| self.job.refused(&place.target, "stat", errno))
     }

@@ -4,12 +4,13 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use bc_walk::{FileStat, Identity};
 
+use crate::lock;
 use crate::options::OnConflict;
-use crate::place::Place;
+use crate::place::EntryPlace;
 use crate::sources::RootItem;
 
 /// The entries that have their names.
@@ -43,7 +44,7 @@ impl NamedEntries {
     }
 
     /// Records that a name keeps the file that it leads to.
-    pub(crate) fn keep(&self, place: &Place, there: &FileStat) {
+    pub(crate) fn keep(&self, place: &EntryPlace, there: &FileStat) {
         if self.is_kept {
             // Each name of a file with several names that are not this run's may be replaced alone.
             let id = (there.nlink == 1).then_some(there.id);
@@ -51,7 +52,7 @@ impl NamedEntries {
         }
     }
 
-    pub(crate) fn add(&self, maps: &mut Maps, place: &Place, id: Option<Identity>) {
+    pub(crate) fn add(&self, maps: &mut Maps, place: &EntryPlace, id: Option<Identity>) {
         maps.files.extend(id.map(|id| (id, place.item)));
         let firsts = maps.paths.entry(self.hash(&place.target)).or_default();
         match firsts {
@@ -62,7 +63,7 @@ impl NamedEntries {
     }
 
     /// Forgets a name that was not given after all.
-    pub(crate) fn forget(&self, place: &Place, id: Identity) {
+    pub(crate) fn forget(&self, place: &EntryPlace, id: Identity) {
         let mut maps = self.lock();
         if maps.files.get(&id) == Some(&place.item) {
             maps.files.remove(&id);
@@ -78,7 +79,7 @@ impl NamedEntries {
     }
 
     /// Returns the entries whose paths differ from that of a place in case alone, or are it.
-    pub(crate) fn alike(&self, maps: &Maps, place: &Place) -> impl Iterator<Item = RootItem> {
+    pub(crate) fn alike(&self, maps: &Maps, place: &EntryPlace) -> impl Iterator<Item = RootItem> {
         let found = maps.paths.get(&self.hash(&place.target));
         found.copied().unwrap_or_default().into_iter().flatten()
     }
@@ -88,7 +89,7 @@ impl NamedEntries {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Maps> {
-        self.maps.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.maps)
     }
 }
 

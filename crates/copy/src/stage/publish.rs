@@ -27,8 +27,8 @@ use crate::event::Event;
 use crate::job::{Job, descriptors};
 use crate::meta::fstat;
 use crate::options::{Durability, OnConflict, ReadBack};
-use crate::place::{DestDir, Existing, Over, Place};
-use crate::results::{EntryOutcome, Proof, State, meta_of};
+use crate::place::{DestDir, EntryPlace, Existing, Over};
+use crate::results::{EntryOutcome, EntryState, Proof};
 use crate::resume::record::{self, Placed};
 use crate::sources::RootItem;
 use crate::stage::named::Maps;
@@ -42,7 +42,7 @@ const BATCH_BYTES: u64 = 64 << 20;
 
 /// A stage that is complete and waits for its name.
 struct WaitingStage {
-    place: Place,
+    place: EntryPlace,
     /// Name of the stage; it is closed.
     stage: String,
     /// A stage without a name: it is open.
@@ -65,7 +65,7 @@ impl Queue {
     pub(crate) fn add(
         &mut self,
         job: &Job<'_>,
-        place: Place,
+        place: EntryPlace,
         stage: Stage,
         staged: FileStat,
         source: FileStat,
@@ -214,7 +214,7 @@ fn name_stage(
 ) -> Result<EntryOutcome, Error> {
     let unnamed = waiting.unnamed.take();
     let waiting = &*waiting;
-    let Place {
+    let EntryPlace {
         item,
         target,
         dir,
@@ -229,8 +229,8 @@ fn name_stage(
         push_state(piece, waiting, &now);
         return Ok(EntryOutcome {
             item: *item,
-            state: State::Copied,
-            meta: job.has_manifest().then(|| meta_of(&now.stat)),
+            state: EntryState::Copied,
+            meta: job.recorded_meta(&now.stat),
             digest: waiting.digest,
             proof: proof(job, waiting),
         });
@@ -255,10 +255,8 @@ fn name_stage(
     }
     Ok(EntryOutcome {
         item: *item,
-        state: State::Copied,
-        meta: now
-            .filter(|_| job.has_manifest())
-            .map(|now| meta_of(&now.stat)),
+        state: EntryState::Copied,
+        meta: now.and_then(|now| job.recorded_meta(&now.stat)),
         digest: waiting.digest,
         proof: proof(job, waiting),
     })
@@ -287,7 +285,7 @@ fn proof(job: &Job<'_>, waiting: &WaitingStage) -> Proof {
 
 impl Job<'_> {
     /// Gives a stage, or a link to a file with another name, its name; removes it otherwise.
-    pub(crate) fn publish(&self, place: &Place, stage: &str) -> Result<(), Error> {
+    pub(crate) fn publish(&self, place: &EntryPlace, stage: &str) -> Result<(), Error> {
         let is_stage = Cell::new(true);
         let given = self.give_name(place, stage, &is_stage);
         given.inspect_err(|_| {
@@ -299,7 +297,12 @@ impl Job<'_> {
 
     /// Gives a stage its name. `is_stage` becomes false where the stage is gone, or the name of the
     /// stage may lead to another file.
-    fn give_name(&self, place: &Place, stage: &str, is_stage: &Cell<bool>) -> Result<(), Error> {
+    fn give_name(
+        &self,
+        place: &EntryPlace,
+        stage: &str,
+        is_stage: &Cell<bool>,
+    ) -> Result<(), Error> {
         let (dir, name) = (place.dir.fd.as_fd(), place.name());
         let refused = |op, errno| self.refused(&place.target, op, errno);
         let give_new = || {
@@ -367,14 +370,14 @@ impl Job<'_> {
     }
 
     /// The failure of a file that was to be taken over, and is another one now, or in another state.
-    fn changed(&self, place: &Place) -> Error {
+    fn changed(&self, place: &EntryPlace) -> Error {
         let text = "is not what was to be replaced any more: it was changed meanwhile";
         Error::with_message(self.shown(&place.target), "rename", text)
     }
 
     /// The failure of a file that was put in the place of another one in the moment when that was
     /// changed, and then changed again: the version between has the name `kept`.
-    fn displaced(&self, place: &Place, kept: &[u8]) -> Error {
+    fn displaced(&self, place: &EntryPlace, kept: &[u8]) -> Error {
         const WHY: &str = "another program wrote here at that moment";
         let shown = self.shown(&place.target);
         let text = format!(
@@ -387,7 +390,7 @@ impl Job<'_> {
     }
 
     /// The failure of a name that was taken since it was found free: perhaps by another entry.
-    fn or_taken(&self, place: &Place, stage: &str, error: Error) -> Error {
+    fn or_taken(&self, place: &EntryPlace, stage: &str, error: Error) -> Error {
         let is_taken = error.errno() == Some(Errno::EXIST.raw_os_error());
         let maps = self.outcomes.named.lock();
         let first = is_taken.then(|| self.other_there(&maps, place, stage));
@@ -402,7 +405,7 @@ impl Job<'_> {
     fn other_there(
         &self,
         maps: &Maps,
-        place: &Place,
+        place: &EntryPlace,
         stage: &str,
     ) -> Result<Option<RootItem>, Errno> {
         let there = match id_of(place, place.name()) {
@@ -421,7 +424,7 @@ impl Job<'_> {
     }
 
     /// Returns the failure of a name that leads to another entry.
-    fn taken_by(&self, place: &Place, first: RootItem) -> Error {
+    fn taken_by(&self, place: &EntryPlace, first: RootItem) -> Error {
         let mut target = Vec::new();
         self.plan.tree.write_target(first, &mut target);
         let (first, second) = (self.shown(&target), self.shown(&place.target));
@@ -454,7 +457,7 @@ fn is_same(then: &Existing, now: &Existing, look: Look, is_known: bool) -> bool 
 }
 
 /// Returns the identity of the file that a name in the directory of a place leads to.
-pub(crate) fn id_of(place: &Place, name: &[u8]) -> Result<Identity, Errno> {
+pub(crate) fn id_of(place: &EntryPlace, name: &[u8]) -> Result<Identity, Errno> {
     swap::identity(place.dir.fd.as_fd(), name)?.ok_or(Errno::NOENT)
 }
 
@@ -492,7 +495,7 @@ pub(crate) fn create_unnamed(job: &Job<'_>, dir: &DestDir, mode: u32) -> Option<
 }
 
 /// Gives such a file its name, closes it, and returns its state then.
-fn publish_unnamed(job: &Job<'_>, place: &Place, file: File) -> Result<Existing, Error> {
+fn publish_unnamed(job: &Job<'_>, place: &EntryPlace, file: File) -> Result<Existing, Error> {
     let refused = |op, errno| job.refused(&place.target, op, errno);
     match entry::link_unnamed(&file, &place.dir.fd, place.name()).map_err(Errno::from) {
         Ok(()) => {}
@@ -523,7 +526,7 @@ fn publish_unnamed(job: &Job<'_>, place: &Place, file: File) -> Result<Existing,
 }
 
 /// Publishes the file by a stage that has a name, with the file's content and metadata.
-fn by_name(job: &Job<'_>, place: &Place, file: &File) -> Result<Existing, Error> {
+fn by_name(job: &Job<'_>, place: &EntryPlace, file: &File) -> Result<Existing, Error> {
     let refused = |op, errno| job.refused(&place.target, op, errno);
     let raw = fstat(file).map_err(|errno| refused("stat", errno))?;
     let stat = FileStat::from(&raw);

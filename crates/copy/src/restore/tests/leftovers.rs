@@ -12,7 +12,7 @@ use bc_integrity::ManifestFile;
 use super::super::make::Present;
 use super::super::options::{RestoreError, RestoreEvent, RestoreOptions};
 use super::super::stages::Stages;
-use super::super::start::Top;
+use super::super::start::RestoreRoot;
 use super::{Ground, Told};
 use crate::meta::stat_at;
 use crate::place::DestDir;
@@ -36,7 +36,7 @@ fn killed(ground: &Ground, then: impl FnOnce(&Stages<'_>, &PathBuf)) -> PathBuf 
     let root: OsString = ground.at("root").into();
     let mut options = RestoreOptions::new(&root, &manifest);
     options.state = Some(ground.at("state"));
-    let top = Top::open(root.as_encoded_bytes()).unwrap();
+    let top = RestoreRoot::open(root.as_encoded_bytes()).unwrap();
     let observer = |event: RestoreEvent<'_>| panic!("{event:?}");
     let id = JobId([9; 16]);
     let stages = Stages::begin(&options, &top, id, &observer).unwrap();
@@ -157,7 +157,7 @@ fn nor_before_it_is_verified() {
     let root: OsString = ground.at("root").into();
     let mut options = RestoreOptions::new(&root, &manifest);
     options.state = Some(ground.at("state"));
-    let top = Top::open(root.as_encoded_bytes()).unwrap();
+    let top = RestoreRoot::open(root.as_encoded_bytes()).unwrap();
     let observer = |event: RestoreEvent<'_>| panic!("{event:?}");
     let first = Stages::begin(&options, &top, JobId([9; 16]), &observer).unwrap();
     let refused = next(&ground).0.unwrap_err().to_string();
