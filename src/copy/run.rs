@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use bc_copy::{CopyProgress, ErrorKind, ManifestPlace};
+use bc_copy::{CopyProgress, ManifestPlace};
+use bc_walk::job::{Error, ErrorKind};
 
 use super::args::CopyArgs;
 use super::output;
@@ -55,8 +56,8 @@ pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
 }
 
 /// Reports why nothing was copied to a destination, or to any.
-fn fatal(session: &Session, destination: Option<&OsStr>, error: &bc_copy::Error) -> Exit {
-    match (error.kind(), error.failure(), destination) {
+fn fatal(session: &Session, destination: Option<&OsStr>, error: &Error) -> Exit {
+    match (error.kind(), error.operation(), destination) {
         // It was reported when it happened.
         (ErrorKind::Panic, ..) => Exit::Fatal,
         (_, None, Some(path)) => {

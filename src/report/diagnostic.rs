@@ -152,15 +152,6 @@ impl From<&bc_walk::job::Error> for Diagnostic {
     }
 }
 
-impl From<&bc_copy::Error> for Diagnostic {
-    fn from(error: &bc_copy::Error) -> Diagnostic {
-        match error.failure() {
-            Some(failure) => Diagnostic::from(failure),
-            None => Diagnostic::from(unless(error.to_string(), error.setting())),
-        }
-    }
-}
-
 /// Returns a failure that `applet` reports in the JSON form that all commands use.
 pub fn record<'e>(applet: &'e str, failed: &'e PathError) -> ErrorRecord<'e> {
     ErrorRecord {

@@ -34,7 +34,6 @@ fn errors_are_errors() {
     is::<bc_walk::Error>();
     is::<bc_walk::GlobError>();
     is::<bc_manifest::Error>();
-    is::<bc_copy::Error>();
 }
 
 #[test]

@@ -12,11 +12,12 @@ use bc_digest::{Algorithm, hash};
 use bc_fs::Escaped;
 use bc_fs::dirfd::{self, PLACE};
 use bc_fs::volume::{uuid_at, volume_at};
+use bc_walk::job::Error;
 use bc_walk::{FileKind, FileStat, FileSystems, Identity};
 use rustix::fs::{CWD, Mode};
 use rustix::io::Errno;
 
-use crate::error::Error;
+use crate::error::{system_error, usage_at};
 use crate::event::{Event, Observer};
 use crate::meta::{stat, stat_at};
 use crate::options::{CopyOptions, ManifestPlace, Target};
@@ -162,13 +163,13 @@ pub(crate) fn find(
     if into {
         let fd = dirfd::open_root(path)
             .map_err(Errno::from)
-            .map_err(|errno| Error::system(path, "open", errno))?;
+            .map_err(|errno| system_error(path, "open", errno))?;
         let names = names_in(sources, options.sources.len())?;
         return top(fd, path, true, names);
     }
     // One that cannot be looked at is a source all the same.
     let ([source], 1) = (sources, options.sources.len()) else {
-        return Err(Error::usage_at(
+        return Err(usage_at(
             path,
             "is no directory, so only one source can be copied to it",
         ));
@@ -178,9 +179,9 @@ pub(crate) fn find(
         // A dot, say: its content.
         let fd = dirfd::open_root(path)
             .map_err(Errno::from)
-            .map_err(|errno| Error::system(path, "open", errno))?;
+            .map_err(|errno| system_error(path, "open", errno))?;
         if !is_dir {
-            return Err(Error::usage_at(
+            return Err(usage_at(
                 path,
                 "is a directory, so no file can be made of it",
             ));
@@ -188,19 +189,19 @@ pub(crate) fn find(
         return top(fd, path, false, vec![Vec::new()]);
     };
     if path.ends_with(b"/") && !is_dir {
-        return Err(Error::usage_at(path, "there is no such directory"));
+        return Err(usage_at(path, "there is no such directory"));
     }
     let fd = dirfd::open_root(dir)
         .map_err(Errno::from)
         .map_err(|errno| {
             let shown = if dir.is_empty() { b"." } else { dir };
-            Error::system(shown, "open directory", errno)
+            system_error(shown, "open directory", errno)
         })?;
     top(fd, dir, false, vec![name.to_vec()])
 }
 
 fn top(fd: OwnedFd, path: &[u8], into: bool, names: Vec<Vec<u8>>) -> Result<Top, Error> {
-    let stat = stat(&fd).map_err(|errno| Error::system(path, "stat", errno))?;
+    let stat = stat(&fd).map_err(|errno| system_error(path, "stat", errno))?;
     Ok(Top {
         fd,
         id: stat.id,
@@ -228,13 +229,13 @@ fn names_in(sources: &[Source], named: usize) -> Result<Vec<Vec<u8>>, Error> {
         let path = source.path.as_bytes();
         let name = split(path).1.unwrap_or_default();
         if name.is_empty() && named > 1 {
-            return Err(Error::usage_at(
+            return Err(usage_at(
                 path,
                 "what it holds would be mixed with the other sources; copy it alone",
             ));
         }
         if !seen.insert(name) {
-            return Err(Error::usage_at(
+            return Err(usage_at(
                 path,
                 format!(
                     "two sources would be called {} in the destination",
@@ -254,7 +255,7 @@ pub(crate) fn refuse_itself(
     sources: &[Source],
 ) -> Result<(), Error> {
     let above =
-        ancestors(top.fd.as_fd()).map_err(|errno| Error::system(&top.path, "stat", errno))?;
+        ancestors(top.fd.as_fd()).map_err(|errno| system_error(&top.path, "stat", errno))?;
     for (source, name) in sources.iter().zip(&top.names) {
         let path = source.path.as_bytes();
         let is_entered =
@@ -262,14 +263,14 @@ pub(crate) fn refuse_itself(
         let is_dir = source.stat.kind() == FileKind::Dir;
         if is_dir && is_entered && above.contains(&source.stat.id) {
             // An entry that goes into the top itself is the top's own content then.
-            return Err(Error::usage_at(path, "cannot be copied into itself"));
+            return Err(usage_at(path, "cannot be copied into itself"));
         }
         if name.is_empty() {
             continue;
         }
         let there = stat_at(&top.fd, &name[..]);
         if there.is_ok_and(|there| there.id == source.stat.id) {
-            return Err(Error::usage_at(path, "is what it would be copied to"));
+            return Err(usage_at(path, "is what it would be copied to"));
         }
     }
     Ok(())
@@ -316,7 +317,7 @@ pub(crate) fn each(options: &CopyOptions, others: &[OsString]) -> Result<Vec<Cop
 }
 
 fn same(one: &[u8], other: &[u8]) -> Error {
-    Error::usage_at(
+    usage_at(
         other,
         format!("is the same destination as {}", Escaped(one)),
     )
@@ -359,7 +360,7 @@ struct DestinationSite {
 impl DestinationSite {
     fn of(top: &Top) -> Result<DestinationSite, Error> {
         let above = ancestors(top.fd.as_fd());
-        let mut above = above.map_err(|errno| Error::system(&top.path, "stat", errno))?;
+        let mut above = above.map_err(|errno| system_error(&top.path, "stat", errno))?;
         let name = match &top.names[..] {
             [name] if !top.into && !name.is_empty() => name.clone(),
             _ => Vec::new(),
@@ -401,7 +402,7 @@ pub(crate) fn refuse_nested(tops: &[(&CopyOptions, &Top)]) -> Result<(), Error> 
                 (_, true) => (*known, path),
                 _ => continue,
             };
-            return Err(Error::usage_at(
+            return Err(usage_at(
                 inner,
                 format!("lies in {}, which is a destination too", Escaped(outer)),
             ));

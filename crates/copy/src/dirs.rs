@@ -23,7 +23,7 @@ use crate::worker::{BATCH, FILES_EACH, Worker, run_workers};
 
 /// Gives directories the metadata of their sources. Directories that their owner can still enter
 /// afterwards are finished first, by all workers; the others last, the deepest first.
-pub(crate) fn finish_dirs(main: &mut Worker<'_>) -> Result<(), crate::error::Error> {
+pub(crate) fn finish_dirs(main: &mut Worker<'_>) -> Result<(), bc_walk::job::Error> {
     let job = main.job;
     let is_dir = |item: &RootItem| job.plan.tree.kind(*item) == FileKind::Dir;
     let dirs = job.plan.tree.items().filter(is_dir);
@@ -54,7 +54,7 @@ pub(crate) fn finish_dirs(main: &mut Worker<'_>) -> Result<(), crate::error::Err
 
 impl Worker<'_> {
     /// Makes the directories of a root, or finds them.
-    pub(crate) fn make_dirs(&mut self, root: usize) -> Result<(), crate::error::Error> {
+    pub(crate) fn make_dirs(&mut self, root: usize) -> Result<(), bc_walk::job::Error> {
         let job = self.job;
         let is_dir = |item: &RootItem| job.plan.tree.kind(*item) == FileKind::Dir;
         let mut dirs = job.plan.tree.items_of(root).map(RootItem).filter(is_dir);

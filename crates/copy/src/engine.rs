@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_fs::Escaped;
 use bc_pool::{Cancel, Cursor};
+use bc_walk::job::{Error, ErrorKind};
 use bc_walk::{FileKind, Listing, OwnFile};
 
 use crate::data::single::medium;
@@ -14,7 +15,6 @@ use crate::data::small::{SMALL, small};
 use crate::data::{HUGE, huge};
 use crate::destination::{self, Source, Top};
 use crate::dirs::finish_dirs;
-use crate::error::{Error, ErrorKind};
 use crate::event::{Copied, CopyProgress, Event, Observer, Relay};
 use crate::finish::{finish, remove_stages};
 use crate::job::{Begun, DestinationObserver, Job};

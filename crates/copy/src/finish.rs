@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use bc_edit::metadata::Subject;
 use bc_fs::Escaped;
 use bc_walk::FileKind;
+use bc_walk::job::Error;
 use rustix::fs::Mode;
 
-use crate::error::Error;
+use crate::error::system_error;
 use crate::event::{Copied, Event};
 use crate::job::Job;
 use crate::manifest::{self, ManifestPlan};
@@ -63,7 +64,7 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
         // An error is reported once, to the first caller that asks.
         synced
             .and(job.sync_all())
-            .map_err(|errno| Error::system(&job.shown(b""), "syncfs", errno))?;
+            .map_err(|errno| system_error(&job.shown(b""), "syncfs", errno))?;
     }
     // A signal may come when nothing but the manifest is left.
     let complete = copied.failed == 0 && copied.left == 0 && !over;

@@ -87,13 +87,12 @@ fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 pub use engine::{copy, fan_out};
-pub use error::{Error, ErrorKind};
 pub use event::{Copied, CopyProgress, Event, Observer, Why};
 pub use options::{
     CopyOptions, Durability, MANIFEST_NAME, ManifestPlace, OnConflict, Preserve, ReadBack, Target,
     When,
 };
 pub use restore::{
-    Loss, Repaired, RestoreError, RestoreEvent, RestoreObserver, RestoreOptions, Restored, restore,
+    Loss, Repaired, RestoreEvent, RestoreObserver, RestoreOptions, Restored, restore,
 };
 pub use run::{CopyReport, MissingPath, RepairedPath, RestoreReport};

@@ -19,7 +19,7 @@ use crate::lock;
 use crate::options::{
     CopyOptions, Durability, ManifestPlace, OnConflict, Preserve, ReadBack, Target, When,
 };
-use crate::restore::{Loss, RestoreError, RestoreEvent, RestoreOptions, restore};
+use crate::restore::{Loss, RestoreEvent, RestoreOptions, restore};
 
 bc_fs::setters! {
     CopyOptions:
@@ -224,7 +224,7 @@ impl CopyOptions {
         let (progress, cancel) = (CopyProgress::default(), means.cancelled_by());
         let counts = means.run(
             || progress.now(),
-            || Ok(copy(&options, cancel, &progress, &hear)?),
+            || copy(&options, cancel, &progress, &hear),
         )?;
         let (mut report, _) = heard.into_inner().unwrap_or_else(PoisonError::into_inner);
         // While it walked there was nothing to be left yet.
@@ -387,7 +387,7 @@ impl RestoreOptions<'_> {
             let mut report = lock(&report);
             report.hear(root, event);
         };
-        let restored = working(means, |work| Ok(restore(&what, work, &hear)?))?;
+        let restored = working(means, |work| restore(&what, work, &hear))?;
         let mut report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
         report.left = restored.left;
         report.others = restored.others;
@@ -507,38 +507,5 @@ fn below(root: &Path, path: &[u8]) -> PathBuf {
     match path {
         b"." => root.to_owned(),
         _ => root.join(path_of(path)),
-    }
-}
-
-impl From<crate::Error> for Error {
-    fn from(error: crate::Error) -> Error {
-        let kind = match error.kind() {
-            crate::ErrorKind::Usage => ErrorKind::Usage,
-            crate::ErrorKind::Refused => ErrorKind::Refused,
-            crate::ErrorKind::Busy => ErrorKind::Busy,
-            crate::ErrorKind::Panic => ErrorKind::Panic,
-            crate::ErrorKind::System => ErrorKind::Io,
-        };
-        if let Some(failure) = error.failure() {
-            let found = Error::from(failure);
-            return match found.kind() {
-                ErrorKind::NotFound => found,
-                _ => found.of_kind(kind),
-            };
-        }
-        let found = match error.path() {
-            Some(path) => Error::at(kind, &path_of(path), error.message()),
-            None => Error::new(kind, error.message()),
-        };
-        found.unless(error.setting())
-    }
-}
-
-impl From<RestoreError> for Error {
-    fn from(error: RestoreError) -> Error {
-        match error {
-            RestoreError::Verify(error) => error,
-            RestoreError::Restore(error) => error.into(),
-        }
     }
 }

@@ -10,13 +10,14 @@ use std::sync::Arc;
 use bc_fs::{Escaped, dirfd};
 use bc_integrity::Setting;
 use bc_pool::Cancel;
+use bc_walk::job::Error;
 use bc_walk::{
     Entries, EntryId, FileKind, FileStat, FileStats, FileSystems, Identity, Listing, Metadata,
     OwnFile,
 };
 
 use crate::destination::{self, Source, Top, split};
-use crate::error::Error;
+use crate::error::usage_at;
 use crate::event::{Event, Observer};
 use crate::meta::stat_at;
 use crate::options::CopyOptions;
@@ -210,7 +211,7 @@ pub(crate) fn look(
         match destination::look(number, path) {
             Ok(source) => sources.push(source),
             // A failure of the only one is the copy's own.
-            Err(error) if options.sources.len() == 1 => return Err(Error::of_failure(error)),
+            Err(error) if options.sources.len() == 1 => return Err(Error::from(error)),
             Err(error) => observer(Event::Failed(&error)),
         }
     }
@@ -317,8 +318,8 @@ pub(crate) fn refuse_within(
                 "cannot be copied into itself: {} is the destination",
                 Escaped(&listing.path(inner))
             );
-            let error = Error::usage_at(one.source.path.as_bytes(), text);
-            return Err(error.unless(Setting::Exclude));
+            let error = usage_at(one.source.path.as_bytes(), text);
+            return Err(error.unless(Some(Setting::Exclude)));
         }
     }
     Ok(())

@@ -322,7 +322,7 @@ pub(crate) fn run_workers<'j, 'o: 'j>(
     jobs: impl IntoIterator<Item = &'j Job<'o>>,
     workers: usize,
     f: impl Fn() + Sync,
-) -> Result<(), crate::error::Error> {
+) -> Result<(), bc_walk::job::Error> {
     let jobs: Vec<&Job<'_>> = jobs.into_iter().collect();
     let mut tables = Tables::SHARED;
     let mut named = Vec::new();

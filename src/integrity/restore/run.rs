@@ -1,6 +1,7 @@
 //! `bc integrity restore` from its arguments to its exit code.
 
-use bc_copy::{RestoreError, RestoreEvent};
+use bc_copy::RestoreEvent;
+use bc_walk::job::ErrorKind;
 
 use super::args::RestoreArgs;
 use super::output::{Reporter, conclude};
@@ -32,20 +33,16 @@ pub fn restore(args: &RestoreArgs) -> Outcome<Exit> {
             event => reporter.report(event),
         };
         match bc_copy::restore(&options, work, &reported) {
-            Ok(restored) => Ok(Ok(restored)),
-            Err(RestoreError::Verify(error)) => Err(Stop::Engine(error)),
-            Err(RestoreError::Restore(error)) => Ok(Err(error)),
+            // It was reported when it happened.
+            Err(error) if error.kind() == ErrorKind::Panic => Ok(Err(Exit::Fatal)),
+            restored => restored.map(Ok).map_err(Stop::Engine),
         }
     })?;
     let Some(restored) = restored else {
         reporter.finish(None)?;
         return Ok(session.end(Exit::Done));
     };
-    let restored = restored.map_err(|error| match error.kind() {
-        // It was reported when it happened.
-        bc_copy::ErrorKind::Panic => Exit::Fatal,
-        _ => session.fatal(&error),
-    })?;
+    let restored = restored?;
     reporter.finish(Some(&restored))?;
     if restored.wanted > 0 && options.manifest.is_of_others() && !options.trust_metadata {
         let text =

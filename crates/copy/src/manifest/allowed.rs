@@ -10,12 +10,13 @@ use bc_edit::output::takes_at_once;
 use bc_fs::Escaped;
 use bc_fs::place::Place;
 use bc_integrity::Setting;
+use bc_walk::job::{Error, ErrorKind};
 use bc_walk::{FileKind, FileStat, Identity};
 
 use super::earlier::{self, ExistingManifest, Whole};
 use super::plan::{ManifestPlan, early_plan, manifest_file};
 use crate::destination::{Source, Top};
-use crate::error::{Error, ErrorKind};
+use crate::error::{error_at, system_error, usage_at};
 use crate::job::Job;
 use crate::meta::stat;
 use crate::options::{CopyOptions, ManifestPlace};
@@ -28,8 +29,8 @@ use crate::sources::{RootItem, SourceContent, SourceTree, Walked};
 fn refuse_foreign(options: &CopyOptions, plan: &ManifestPlan) -> Result<(), Error> {
     let shown = plan.file.as_os_str().as_bytes();
     let refused = |why: String| {
-        let error = Error::at(ErrorKind::Refused, shown, why);
-        Err(error.unless(Setting::Overwrite))
+        let error = error_at(ErrorKind::Refused, shown, why);
+        Err(error.unless(Some(Setting::Overwrite)))
     };
     let is_empty = |meta: std::fs::Metadata| meta.is_file() && meta.len() == 0;
     if plan.file.metadata().is_ok_and(is_empty) {
@@ -154,15 +155,15 @@ pub(super) fn refuse_now(job: &Job<'_>, plan: &ManifestPlan, rows: &Rows) -> Res
 /// Refuses to write to what has the destination's path by now, and is another directory.
 fn refuse_moved(job: &Job<'_>, plan: &ManifestPlan) -> Result<(), Error> {
     let shown = plan.file.as_os_str().as_bytes();
-    let failed = |errno: rustix::io::Errno| Error::system(shown, "open directory", errno);
+    let failed = |errno: rustix::io::Errno| system_error(shown, "open directory", errno);
     let copy = DestDir::open(job.plan.top.fd.as_fd(), &plan.below).map_err(failed)?;
     let place = Place::find(&plan.file);
-    let place = place.map_err(|error| Error::system(shown, "open directory", error))?;
+    let place = place.map_err(|error| system_error(shown, "open directory", error))?;
     if stat(place.directory()).map_err(failed)?.id == copy.id {
         return Ok(());
     }
     let text = "the destination was moved meanwhile, and another directory is there";
-    Err(Error::of_failure(bc_walk::Error::with_message(
+    Err(Error::from(bc_walk::Error::with_message(
         shown, "create", text,
     )))
 }
@@ -173,7 +174,7 @@ fn is_named(options: &CopyOptions) -> bool {
 
 fn refused(plan: &ManifestPlan, why: impl Into<String>) -> Error {
     let shown = plan.file.as_os_str().as_bytes();
-    Error::at(ErrorKind::Refused, shown, why).unless(Setting::Manifest)
+    error_at(ErrorKind::Refused, shown, why).unless(Some(Setting::Manifest))
 }
 
 /// Returns the path of a file below the top, links resolved as far as it exists.
@@ -218,11 +219,11 @@ pub(crate) fn refuse_odd_manifest(
         return Ok(());
     };
     match file.symlink_metadata() {
-        Ok(meta) if !meta.is_file() => Err(Error::usage_at(
+        Ok(meta) if !meta.is_file() => Err(usage_at(
             file.as_os_str().as_bytes(),
             "is no regular file, so the manifest cannot be there",
         )
-        .unless(Setting::Manifest)),
+        .unless(Some(Setting::Manifest))),
         _ => Ok(()),
     }
 }

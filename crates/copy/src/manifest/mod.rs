@@ -21,6 +21,7 @@ use bc_edit::output::OutputFile;
 use bc_fs::place::Place;
 use bc_manifest::integrity::{Entry, Header, Kind, Meta, ROOT, Scope};
 use bc_manifest::time::format_rfc3339;
+use bc_walk::job::Error;
 use bc_walk::{FileKind, FileStat};
 use earlier::{Earlier, ExistingManifest, Whole};
 use pipe::EntrySink;
@@ -29,7 +30,7 @@ use rustix::io::Errno;
 use serde_json::{Map, Value};
 
 use crate::decide::{digest_of, open_there};
-use crate::error::Error;
+use crate::error::system_error;
 use crate::event::Event;
 use crate::job::Job;
 use crate::options::ManifestPlace;
@@ -142,7 +143,7 @@ fn replace(about: &About<'_, '_>, shown: &[u8], lasting: Lasting) -> Result<(), 
             return Ok(());
         }
     }
-    Err(Error::system(shown, "rename", Errno::EXIST))
+    Err(system_error(shown, "rename", Errno::EXIST))
 }
 
 /// Returns the existing manifest, if its records are carried on, and the file to be replaced.
@@ -168,7 +169,7 @@ fn find_earlier(
             }
         };
         let file = earlier.file.try_clone();
-        let file = file.map_err(|error| Error::system(shown, "open", error))?;
+        let file = file.map_err(|error| system_error(shown, "open", error))?;
         looks += 1;
         if Place::find(&plan.file).is_ok_and(|place| place.means(file.file())) {
             return Ok((Some(earlier), ReplacedFile::Earlier(file)));
@@ -188,7 +189,7 @@ fn replace_once(
     over: ReplacedFile,
 ) -> Result<bool, Error> {
     let &About { job, plan, .. } = about;
-    let failed = |op: &'static str, error: std::io::Error| Error::system(shown, op, error);
+    let failed = |op: &'static str, error: std::io::Error| system_error(shown, op, error);
     let uncommitted = |not: Uncommitted| failed(not.operation, not.error);
     let new = OutputFile::create(&plan.file, || job.is_over()).map_err(uncommitted)?;
     new.pending()
@@ -202,7 +203,7 @@ fn replace_once(
     written.map_err(|error| match error.io_error() {
         Some(io) => {
             let errno = io.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
-            Error::system(shown, "write", Errno::from_raw_os_error(errno))
+            system_error(shown, "write", Errno::from_raw_os_error(errno))
         }
         None => Error::usage(format!("{}: write: {error}", bc_fs::Escaped(shown))),
     })?;
@@ -227,7 +228,7 @@ fn set_aside(job: &Job<'_>, plan: &ManifestPlan, why: &str) -> Result<bool, Erro
     }
     let shown = plan.file.as_os_str().as_bytes();
     let place = Place::find(&plan.file);
-    let place = place.map_err(|error| Error::system(shown, "rename", error))?;
+    let place = place.map_err(|error| system_error(shown, "rename", error))?;
     for attempt in 1..=MOST {
         let mut name = place.name().to_owned();
         name.push(format!("-{attempt}"));
@@ -243,10 +244,10 @@ fn set_aside(job: &Job<'_>, plan: &ManifestPlan, why: &str) -> Result<bool, Erro
                 return Ok(true);
             }
             Err(failed) if failed.errno == Errno::EXIST => {}
-            Err(failed) => return Err(Error::system(shown, "rename", failed.errno)),
+            Err(failed) => return Err(system_error(shown, "rename", failed.errno)),
         }
     }
-    Err(Error::system(shown, "rename", Errno::EXIST))
+    Err(system_error(shown, "rename", Errno::EXIST))
 }
 
 /// Merges the copied entries with those of an earlier manifest; returns what is added to the

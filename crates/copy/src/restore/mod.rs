@@ -37,7 +37,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use bc_digest::{Algorithm, Digest};
 use bc_edit::metadata::{FileMetadata, GivenTimes, sorted};
@@ -47,14 +47,14 @@ use bc_integrity::{Reading, Work};
 use bc_manifest::integrity::{Entry, Kind};
 use bc_manifest::time::is_beyond;
 use bc_pool::Cancel;
+use bc_walk::job::Error;
 use bc_walk::{FileStat, Identity};
 use rustix::io::Errno;
 
 use crate::meta::{Giving, Xattrs};
 use crate::options::Preserve;
 use crate::resume::random;
-use crate::sources::parts;
-use crate::sources::shown_below;
+use crate::sources::{parts, shown_below};
 use crate::stage::JobId;
 use dirs::{Dirs, Volume};
 use groups::{NameGroup, groups};
@@ -64,9 +64,7 @@ use sources::{Backup, SearchMeans, SourceIndex};
 use stages::Stages;
 use start::{RestoreRoot, look, refuse_another_tree};
 
-pub use options::{
-    Loss, Repaired, RestoreError, RestoreEvent, RestoreObserver, RestoreOptions, Restored,
-};
+pub use options::{Loss, Repaired, RestoreEvent, RestoreObserver, RestoreOptions, Restored};
 
 /// Files of a worker: each is read, written and forced to the disk, so that few are enough.
 const GROUPS_EACH: usize = 4;
@@ -158,7 +156,7 @@ pub fn restore(
     options: &RestoreOptions<'_>,
     work: &Work<'_>,
     observer: &RestoreObserver<'_>,
-) -> Result<Restored, RestoreError> {
+) -> Result<Restored, Error> {
     let from = options.from.iter().map(|path| Backup::open(path));
     let from = from.collect::<Result<Vec<Backup>, _>>()?;
     for from in from.iter().filter(|from| from.is_empty()) {
@@ -237,7 +235,7 @@ pub fn restore(
 }
 
 impl Restore<'_> {
-    fn all(&self, work: &Work<'_>, reading: Reading) -> Result<(), RestoreError> {
+    fn all(&self, work: &Work<'_>, reading: Reading) -> Result<(), Error> {
         let is_file = |need: &&Need| need.entry.kind == Kind::File;
         let sizes = self.plan.needs.iter().filter(is_file);
         let bytes = sizes.filter_map(|need| need.entry.size()).sum();
@@ -280,7 +278,7 @@ impl Restore<'_> {
         groups: &[NameGroup],
         workers: usize,
         index: Option<&SourceIndex>,
-    ) -> Result<(), RestoreError> {
+    ) -> Result<(), Error> {
         let next = AtomicUsize::new(0);
         let workers = workers.min(groups.len().div_ceil(GROUPS_EACH)).max(1);
         bc_pool::run(workers, |_| {

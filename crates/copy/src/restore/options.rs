@@ -1,15 +1,11 @@
 //! Options, events and results of a restore.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use bc_fs::PathError;
 use bc_integrity::{ManifestFile, RootCheck};
-use bc_pool::WorkerPanic;
 use bc_walk::OwnFile;
-
-use crate::error::Error;
 
 /// Loss of a recorded file.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -174,42 +170,4 @@ pub struct Restored {
     pub incomplete: u64,
     /// Totals of verifying the tree.
     pub verified: bc_hash::Totals,
-}
-
-/// Error that prevents the restore as a whole.
-#[derive(Debug)]
-pub enum RestoreError {
-    /// The tree could not be verified: a guard, or the manifest.
-    Verify(bc_walk::job::Error),
-    /// Another operation that the whole restore needs.
-    Restore(Error),
-}
-
-impl fmt::Display for RestoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RestoreError::Verify(error) => error.fmt(f),
-            RestoreError::Restore(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for RestoreError {}
-
-impl From<Error> for RestoreError {
-    fn from(error: Error) -> RestoreError {
-        RestoreError::Restore(error)
-    }
-}
-
-impl From<bc_walk::job::Error> for RestoreError {
-    fn from(error: bc_walk::job::Error) -> RestoreError {
-        RestoreError::Verify(error)
-    }
-}
-
-impl From<WorkerPanic> for RestoreError {
-    fn from(panic: WorkerPanic) -> RestoreError {
-        RestoreError::Restore(Error::from(panic))
-    }
 }

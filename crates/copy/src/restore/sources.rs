@@ -12,13 +12,13 @@ use bc_hash::{DigestSink, HashOptions, HashProgress, hash_with};
 use bc_integrity::Reading;
 use bc_pool::Cancel;
 use bc_read::Plan;
+use bc_walk::job::Error;
 use bc_walk::{EntryId, FileKind, FileStat, Listing, Metadata, WalkOptions, Workers};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::options::RestoreError;
 use crate::destination::split;
-use crate::error::Error;
+use crate::error::system_error;
 use crate::meta::{stat, stat_at};
 use crate::sources::{parts, shown_below};
 
@@ -43,7 +43,7 @@ impl Backup {
     /// Opens a tree or file given by the user.
     pub(super) fn open(path: &OsStr) -> Result<Backup, Error> {
         let bytes = path.as_bytes();
-        let failed = |op| move |errno: Errno| Error::system(bytes, op, errno);
+        let failed = |op| move |errno: Errno| system_error(bytes, op, errno);
         let stat = rustix::fs::statat(CWD, path, AtFlags::empty()).map_err(failed("stat"))?;
         let kind = FileStat::from(&stat).kind();
         if kind == FileKind::Dir {
@@ -205,7 +205,7 @@ impl SourceIndex {
         wanted: &WantedContents,
         means: SearchMeans<'_>,
         begins: impl FnOnce(u64, u64),
-    ) -> Result<(SourceIndex, Vec<bc_walk::Error>), RestoreError> {
+    ) -> Result<(SourceIndex, Vec<bc_walk::Error>), Error> {
         let roots: Vec<OsString> = from.iter().map(|from| from.path.clone()).collect();
         let walk = WalkOptions::default().metadata(Metadata::Basic);
         let listing = bc_walk::walk(&roots, &walk, means.walk_workers, means.cancel)?;

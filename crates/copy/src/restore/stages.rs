@@ -15,12 +15,12 @@ use bc_fs::Escaped;
 use bc_fs::known::file_clock;
 use bc_fs::place::Place;
 use bc_walk::OwnFile;
+use bc_walk::job::{Error, ErrorKind};
 
 use super::make::Present;
 use super::options::{RestoreEvent, RestoreObserver, RestoreOptions};
 use super::start::RestoreRoot;
 use crate::destination::file_system;
-use crate::error::{Error, ErrorKind};
 use crate::lock;
 use crate::meta;
 use crate::resume::journal::Log;

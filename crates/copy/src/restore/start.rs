@@ -17,15 +17,16 @@ use bc_integrity::fields::{CompareMode, CompareRules, Fields};
 use bc_integrity::{
     Job, MissingMounts, Reading, RootCheck, Setting, Trust, Verified, VerifyOptions, Work, verify,
 };
+use bc_walk::job::{Error, ErrorKind};
 use bc_walk::{FileKind, FileStat, OwnFile};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
 
 use super::needs::Collector;
-use super::options::{RestoreError, RestoreOptions};
+use super::options::RestoreOptions;
 use crate::destination::split;
-use crate::error::{Error, ErrorKind};
+use crate::error::{error_at, system_error, usage_at};
 use crate::meta::stat;
 
 /// The tree, or the directory of the file that is all of it.
@@ -98,7 +99,7 @@ impl MountsBelow {
 
 impl RestoreRoot {
     pub(super) fn open(root: &[u8]) -> Result<RestoreRoot, Error> {
-        let failed = |op| move |errno: Errno| Error::system(root, op, errno);
+        let failed = |op| move |errno: Errno| system_error(root, op, errno);
         let stat = rustix::fs::statat(CWD, root, AtFlags::empty());
         let stat = FileStat::from(&stat.map_err(failed("stat"))?);
         let path = match stat.kind() {
@@ -121,18 +122,18 @@ impl RestoreRoot {
 
     /// Refuses the root if another file system was mounted over it since it was opened.
     pub(super) fn refuse_another(&self) -> Result<(), Error> {
-        let failed = |op| move |errno: Errno| Error::system(&self.path, op, errno);
+        let failed = |op| move |errno: Errno| system_error(&self.path, op, errno);
         let again = dirfd::open_root(&self.path)
             .map_err(Errno::from)
             .map_err(failed("open"))?;
         let id = |fd: &OwnedFd| stat(fd).map(|stat| stat.id);
         match id(&again).map_err(failed("stat"))? == id(&self.fd).map_err(failed("stat"))? {
-            true if self.is_mounted_otherwise() => Err(Error::usage_at(
+            true if self.is_mounted_otherwise() => Err(usage_at(
                 &self.path,
                 "something was mounted or unmounted there while it was verified",
             )),
             true => Ok(()),
-            false => Err(Error::usage_at(
+            false => Err(usage_at(
                 &self.path,
                 "is another directory than it was when it was verified",
             )),
@@ -146,15 +147,15 @@ impl RestoreRoot {
 pub(super) fn refuse_another_tree(
     options: &RestoreOptions<'_>,
     collected: &Collector<'_>,
-) -> Result<(), RestoreError> {
+) -> Result<(), Error> {
     if options.root_check == RootCheck::Forced || !collected.lost_all(options.manifest)? {
         return Ok(());
     }
     let message = "nothing of what the manifest lists is found there: another directory, or not \
                    mounted?";
     let root = options.root.as_bytes();
-    let error = Error::at(ErrorKind::Refused, root, message);
-    Err(error.unless(Setting::Force).into())
+    let error = error_at(ErrorKind::Refused, root, message);
+    Err(error.unless(Some(Setting::Force)))
 }
 
 /// Verifies the tree, and remembers how it was read.
@@ -163,7 +164,7 @@ pub(super) fn look(
     work: &Work<'_>,
     own: Option<OwnFile>,
     collected: &mut Collector<'_>,
-) -> Result<(Verified, Reading), bc_walk::job::Error> {
+) -> Result<(Verified, Reading), Error> {
     let leave_out: Vec<OwnFile> = options.leave_out.iter().cloned().chain(own).collect();
     let what = VerifyOptions::new(options.root, options.manifest)
         // All fields, so that the present state is known: the file may be gone or changed when its

@@ -14,9 +14,10 @@ use std::path::Path;
 use bc_fs::Escaped;
 use bc_fs::known::{boot_id, file_clock};
 use bc_fs::mount::mount_number;
+use bc_walk::job::{Error, ErrorKind};
 
 use crate::destination::{self, Source, Top};
-use crate::error::{Error, ErrorKind};
+use crate::error::system_error;
 use crate::event::{Event, Observer};
 use crate::job::Begun;
 use crate::meta::stat_at;
@@ -273,6 +274,6 @@ fn algorithm(options: &CopyOptions) -> &'static str {
 pub(crate) fn random() -> Result<[u8; 16], Error> {
     let mut bytes = [0; 16];
     let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
-    read.map_err(|error| Error::system(b"/dev/urandom", "read", error))?;
+    read.map_err(|error| system_error(b"/dev/urandom", "read", error))?;
     Ok(bytes)
 }

@@ -6,10 +6,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use bc_digest::Algorithm;
+use bc_walk::job::ErrorKind;
 use rustix::fs::{FileType, Mode, Timespec, Timestamps, XattrFlags};
 
 use super::{Ground, done, run, seen};
-use crate::{Durability, ErrorKind, OnConflict, ReadBack, Target, When};
+use crate::{Durability, OnConflict, ReadBack, Target, When};
 
 /// Something of everything.
 fn populate(ground: &Ground) {

@@ -21,8 +21,9 @@ use std::sync::Mutex;
 
 use bc_pool::Cancel;
 use bc_testkit::Seen;
+use bc_walk::job::Error;
 
-use crate::{Copied, CopyOptions, CopyProgress, Error, Event, copy};
+use crate::{Copied, CopyOptions, CopyProgress, Event, copy};
 
 /// A tree by path, without the manifest.
 pub(super) fn seen(root: &Path) -> BTreeMap<PathBuf, Seen> {

@@ -3,10 +3,11 @@
 use std::os::unix::fs::symlink;
 
 use bc_testkit::Rng;
+use bc_walk::job::ErrorKind;
 
 use super::resume::settle;
 use super::{Ground, Told, run, seen};
-use crate::{ErrorKind, OnConflict, Target};
+use crate::{OnConflict, Target};
 
 const DIRS: [&str; 3] = ["d", "d/e", "f"];
 const NAMES: [&str; 8] = ["a", "b", "d/a", "d/b", "d/e/a", "d/e/b", "f/a", "f/b"];

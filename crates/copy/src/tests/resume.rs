@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bc_pool::Cancel;
+use bc_walk::job::ErrorKind;
 
 use super::{Ground, done, rewrite_journal, run, seen};
 use crate::{CopyProgress, Durability, Event, OnConflict, copy};
@@ -176,7 +177,7 @@ fn a_living_run_of_the_same_copy_is_not_disturbed() {
     let observer = |event: Event<'_>| {
         if matches!(event, Event::Copied(_)) {
             let (second, _) = run(&options);
-            assert_eq!(second.unwrap_err().kind(), crate::ErrorKind::Busy);
+            assert_eq!(second.unwrap_err().kind(), ErrorKind::Busy);
             inner.fetch_add(1, Ordering::Relaxed);
         }
     };
@@ -205,7 +206,7 @@ fn a_run_that_begins_at_the_same_time_is_refused() {
         if matches!(event, Event::Failed(_)) && inner.fetch_add(1, Ordering::Relaxed) == 0 {
             assert!(!ground.at("to").exists());
             let (second, _) = run(&options);
-            assert_eq!(second.unwrap_err().kind(), crate::ErrorKind::Busy);
+            assert_eq!(second.unwrap_err().kind(), ErrorKind::Busy);
         }
     };
     let progress = CopyProgress::default();

@@ -10,7 +10,7 @@ use bc_fs::dirfd;
 use bc_integrity::ManifestFile;
 
 use super::super::make::Present;
-use super::super::options::{RestoreError, RestoreEvent, RestoreOptions};
+use super::super::options::{RestoreEvent, RestoreOptions};
 use super::super::stages::Stages;
 use super::super::start::RestoreRoot;
 use super::{Ground, Told};
@@ -51,7 +51,7 @@ fn killed(ground: &Ground, then: impl FnOnce(&Stages<'_>, &PathBuf)) -> PathBuf 
     path
 }
 
-fn next(ground: &Ground) -> (Result<crate::Restored, RestoreError>, Told) {
+fn next(ground: &Ground) -> (Result<crate::Restored, bc_walk::job::Error>, Told) {
     ground.try_heal(&["copy"], |options| {
         options.state = Some(ground.at("state"))
     })

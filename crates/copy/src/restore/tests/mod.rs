@@ -20,7 +20,7 @@ use bc_integrity::{CreateOptions, ManifestFile, Reading, TreeOptions, Work, Xatt
 use bc_pool::Cancel;
 use bc_testkit::Seen;
 
-use super::{RestoreError, RestoreEvent, RestoreOptions, Restored, restore};
+use super::{RestoreEvent, RestoreOptions, Restored, restore};
 
 /// A tree called `root`, and its neighbours.
 pub(super) struct Ground {
@@ -97,7 +97,7 @@ impl Ground {
         &self,
         from: &[&str],
         change: impl FnOnce(&mut RestoreOptions<'_>),
-    ) -> (Result<Restored, RestoreError>, Told) {
+    ) -> (Result<Restored, bc_walk::job::Error>, Told) {
         let manifest = ManifestFile::open(self.at("m")).unwrap();
         let root = self.at("root");
         let mut options = RestoreOptions::new(root.as_os_str(), &manifest);

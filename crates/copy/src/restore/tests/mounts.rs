@@ -7,7 +7,7 @@ use bc_hash::HashProgress;
 use bc_integrity::{ManifestFile, Reading, Work};
 use bc_pool::Cancel;
 
-use super::super::options::{RestoreError, RestoreEvent, RestoreOptions};
+use super::super::options::{RestoreEvent, RestoreOptions};
 use super::{Ground, Told, restore, words};
 use crate::Restored;
 
@@ -77,7 +77,10 @@ fn unmount(ground: &Ground) {
 }
 
 /// Restores; `line` runs when the tree is walked and not yet read, or when it is verified.
-fn heal(ground: &Ground, (line, early): (&str, bool)) -> (Result<Restored, RestoreError>, Told) {
+fn heal(
+    ground: &Ground,
+    (line, early): (&str, bool),
+) -> (Result<Restored, bc_walk::job::Error>, Told) {
     let manifest = ManifestFile::open(ground.at("m")).unwrap();
     let root = ground.at("root");
     let mut options = RestoreOptions::new(root.as_os_str(), &manifest);

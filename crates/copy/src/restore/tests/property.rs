@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use bc_integrity::{RootCheck, Setting};
 use bc_testkit::{Rng, Seen};
 
-use super::super::{RestoreError, RestoreOptions};
+use super::super::RestoreOptions;
 use super::Ground;
 
 /// The last one found something once: a directory that was made for nothing.
@@ -47,7 +47,7 @@ fn once(seed: u64) {
     let root_check = match asked {
         Ok(_) => RootCheck::Careful,
         // All of it is lost.
-        Err(RestoreError::Restore(error)) if error.setting() == Some(Setting::Force) => {
+        Err(error) if error.setting() == Some(Setting::Force) => {
             let is_left = |path: &PathBuf| before.contains_key(path);
             assert!(!recorded.keys().any(is_left), "seed {seed}: {error}");
             RootCheck::Forced
