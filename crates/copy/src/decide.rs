@@ -353,7 +353,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The same of what has the name of a place, whose source is not open.
+    /// True if the file with the name of a place has all metadata of its source, which is not open.
     fn is_given_all(&mut self, place: &EntryPlace, now: &FileStat) -> Result<bool, Error> {
         let open = self.open(place.item)?;
         let wanted = self.wanted(place.item, &mut true, &open, &open.stat)?;
@@ -367,7 +367,7 @@ impl Worker<'_> {
         Ok(has_times && self.has_all(&wanted, there.as_fd(), now))
     }
 
-    /// Whether what is there has the metadata that it would be given now.
+    /// True if an existing file has the metadata that it would be given now.
     fn has_all(&mut self, wanted: &FileMetadata, there: BorrowedFd<'_>, now: &FileStat) -> bool {
         let preserve = self.job.plan.options.preserve;
         let mut found = || self.xattrs.of_file(there);
@@ -483,7 +483,7 @@ fn cancelled(path: &[u8]) -> Error {
     Error::of_kind(path, "compare", ErrorKind::Cancelled)
 }
 
-/// Whether what has the name has the earliest or the latest time that a file system can keep which
+/// True if an existing file has the earliest or the latest time that a file system can keep which
 /// cannot keep that of the source: of 32 bits, or of the 34 of ext4.
 fn is_cut_off(source: &FileStat, now: &FileStat) -> bool {
     const FIRST: i64 = i32::MIN as i64;
@@ -493,7 +493,7 @@ fn is_cut_off(source: &FileStat, now: &FileStat) -> bool {
     (source > there && LAST.contains(&seconds)) || (source < there && seconds == FIRST)
 }
 
-/// Whether a source was modified after what has the name. A file system that keeps coarser times has
+/// True if a source was modified after the existing file. A file system that keeps coarser times has
 /// cut those of a copy off: such a copy is no older than its source.
 pub(crate) fn is_newer(place: &EntryPlace, source: &FileStat, now: &FileStat) -> bool {
     let step = || traits_or_unknown(&place.dir.fd, now.id.dev).mtime_step_ns;

@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use bc_edit::entry;
 use bc_edit::metadata::{FileMetadata, Subject, set_times_at};
 use bc_fs::dirfd::own_path;
-use bc_pool::Cursor;
 use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
@@ -19,7 +18,7 @@ use crate::results::{EntryOutcome, EntryState};
 use crate::resume::record::{self, RootRecord};
 use crate::sources::{RootItem, parts};
 use crate::stage::complete::incomplete;
-use crate::worker::{BATCH, FILES_EACH, Worker, run_workers};
+use crate::worker::{BATCH, Worker, run_in_batches, workers_for};
 
 /// Gives directories the metadata of their sources. Directories that their owner can still enter
 /// afterwards are finished first, by all workers; the others last, the deepest first.
@@ -32,20 +31,10 @@ pub(crate) fn finish_dirs(main: &mut Worker<'_>) -> Result<(), bc_walk::job::Err
         stat.is_some_and(|stat| stat.mode & 0o700 == 0o700)
     };
     let (open, mut closed): (Vec<RootItem>, Vec<RootItem>) = dirs.partition(stays_open);
-    let workers = job
-        .plan
-        .options
-        .workers
-        .min(open.len().div_ceil(FILES_EACH))
-        .max(1);
-    let cursor = Cursor::with_batch(open.len(), workers, BATCH, BATCH);
     // Others need the descriptors now.
     main.let_go();
-    run_workers([job], workers, || {
-        let mut worker = Worker::new(job);
-        while let Some(batch) = cursor.next() {
-            worker.finish_dirs(&open[batch]);
-        }
+    run_in_batches(job, open.len(), BATCH, |worker, batch| {
+        worker.finish_dirs(&open[batch]);
     })?;
     closed.reverse();
     main.finish_dirs(&closed);
@@ -82,21 +71,13 @@ impl Worker<'_> {
             .collect();
         others.sort_unstable();
         for level in others.chunk_by(|one, other| one.0 == other.0) {
-            let workers = job
-                .plan
-                .options
-                .workers
-                .min(level.len().div_ceil(FILES_EACH));
-            if workers < 2 {
+            // This one has the directories above them open.
+            if workers_for(job, level.len()) < 2 {
                 self.make_level(level);
                 continue;
             }
-            let cursor = Cursor::with_batch(level.len(), workers, BATCH / 4, BATCH / 4);
-            run_workers([job], workers, || {
-                let mut worker = Worker::new(job);
-                while let Some(batch) = cursor.next() {
-                    worker.make_level(&level[batch]);
-                }
+            run_in_batches(job, level.len(), BATCH / 4, |worker, batch| {
+                worker.make_level(&level[batch]);
             })?;
         }
         Ok(())

@@ -75,7 +75,7 @@ pub(crate) struct Job<'a> {
     pub(crate) outcomes: JobOutcomes,
 }
 
-/// What is copied to which place, and how: nothing of it changes.
+/// Order of a copy: sources, places and the way of copying. Nothing of it changes.
 pub(crate) struct JobPlan<'a> {
     pub(crate) options: &'a CopyOptions,
     pub(crate) order: CopyOrder,
@@ -112,7 +112,7 @@ pub(crate) struct JobMeans<'a> {
     mounts: Mutex<Vec<(u64, OwnedFd)>>,
 }
 
-/// What is found out about a destination, and about earlier copies there.
+/// Facts found out about a destination, and about earlier copies there.
 pub(crate) struct JobSite {
     pub(crate) session: Option<MountSession>,
     /// Traits of the file system that the top is on.
@@ -135,7 +135,7 @@ pub(crate) struct JobSite {
     left_out: OnceLock<RootItem>,
 }
 
-/// What became of the entries.
+/// Outcomes of the entries.
 pub(crate) struct JobOutcomes {
     pub(crate) results: Results,
     /// Files that this run has given names.
@@ -277,7 +277,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// What is recorded of the directory that a root is, which may be one of an earlier run.
+    /// Returns the record of the directory that a root is, which may be one of an earlier run.
     pub(crate) fn known_root(&self, root: usize) -> Option<&RootRecord> {
         let number = self.plan.tree.roots[root].source.number as u64;
         self.plan
@@ -304,7 +304,7 @@ impl<'a> Job<'a> {
         found.contains(&item)
     }
 
-    /// Whether nothing more is to be begun.
+    /// True if nothing more is to be begun.
     pub(crate) fn is_over(&self) -> bool {
         self.outcomes.stops.load(Relaxed) || self.means.cancel.is_cancelled()
     }

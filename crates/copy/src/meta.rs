@@ -191,7 +191,7 @@ pub(crate) fn give(
     report(wanted.give(file, &giving.parts(wanted, acl)), lost);
 }
 
-/// The same of a directory that others may use already. `bits` are the permission bits of one that
+/// Gives a directory, which others may use already, the wanted metadata. `bits` are the permission bits of one that
 /// was there before the copy: it keeps them where those of the source are not wanted.
 pub(crate) fn give_dir(
     dir: &Subject<'_>,

@@ -32,7 +32,7 @@ pub(crate) struct EntryPlace {
     pub(crate) target: Vec<u8>,
     pub(crate) dir: Rc<DestDir>,
     pub(crate) over: Over,
-    /// Whether a later write to the source would give it another time.
+    /// True if a later write to the source would give it another time.
     pub(crate) settled: bool,
     /// True if its copy was given all metadata of its source.
     pub(crate) is_whole: bool,

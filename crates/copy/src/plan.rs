@@ -37,7 +37,7 @@ pub(crate) enum EntryClass {
     FurtherName,
 }
 
-/// What has the name of an entry.
+/// File that has the name of an entry.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Occupant {
     pub(crate) is_dir: bool,
@@ -90,11 +90,11 @@ pub(crate) enum Fact {
     Newer,
 }
 
-/// What is known of an entry; `None` is what was not looked up.
+/// Facts about an entry; `None` where nothing was looked up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryFacts {
     pub(crate) subject: EntryClass,
-    /// What has the name, if anything.
+    /// File that has the name, if there is one.
     pub(crate) there: Option<Option<Occupant>>,
     /// The journal's record that it is proven to be of, if there is one.
     pub(crate) record: Option<Option<NamedRecord>>,
@@ -176,7 +176,7 @@ impl SkippedEntry {
 /// Reason for which an entry fails.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum NameTaken {
-    /// What has the name is the source.
+    /// The file with the name is the source.
     IsSource,
     IsDir,
     Exists,

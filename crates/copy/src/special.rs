@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use bc_digest::Digest;
 use bc_edit::made::Thing;
-use bc_edit::metadata::{FileMetadata, Subject};
+use bc_edit::metadata::FileMetadata;
 use bc_fs::dirfd::own_path;
 use bc_walk::{Error, ErrorKind, FileKind, FileStat};
 use rustix::fs::{AtFlags, FileType, Stat};
@@ -16,9 +16,9 @@ use crate::meta::{self, Attributed, LostMeta};
 use crate::place::EntryPlace;
 use crate::results::EntryState;
 use crate::sources::{RootItem, SourceContent};
-use crate::stage;
+
 use crate::stage::complete::incomplete;
-use crate::stage::{make, swapped};
+use crate::stage::{self, NotMade, SpecialEntry, swapped};
 use crate::worker::Worker;
 
 /// Link or node that is to be made.
@@ -123,30 +123,23 @@ impl Worker<'_> {
         wanted: &FileMetadata,
     ) -> Result<(), Error> {
         let job = self.job;
-        let dir = place.dir.fd.as_fd();
         let name = job.plan.id.stage(&place.dir, &place.target, None);
         self.record_begun([&place.target[..]]);
-        let made = make(dir, &name, thing);
-        let held = made.map_err(|(op, errno)| match errno {
-            Some(errno) => job.refused(&place.target, op, errno),
-            None => swapped(job.shown(&place.target)),
-        })?;
-        let subject = match thing {
-            Thing::Link(_) => Subject::link(held.as_fd()),
-            Thing::Node(..) => Subject::place(held.as_fd()),
-        };
-        let inherits = place.dir.gives_acl;
-        meta::give(
-            &subject,
+        let giving = &job.means.giving;
+        let special = SpecialEntry {
+            thing,
             wanted,
-            &job.means.giving,
-            inherits,
-            &mut self.lost,
-        );
+            giving,
+        };
+        let made = special.make(&place.dir, &name, &mut self.lost);
+        made.map_err(|not| match not {
+            NotMade::System(op, errno) => job.refused(&place.target, op, errno),
+            NotMade::Swapped => swapped(job.shown(&place.target)),
+        })?;
         let lost = !self.lost.is_empty();
         job.lost(&place.target, &mut self.lost);
         if lost && job.plan.options.strict {
-            stage::remove(dir, &name);
+            stage::remove(place.dir.fd.as_fd(), &name);
             return Err(incomplete(job.shown(&place.target)));
         }
         job.publish(place, &name)?;
@@ -183,7 +176,7 @@ impl Worker<'_> {
         recorded.is_some_and(|(row, _)| row.fits(now)) && self.has_all_at(place, wanted, now)
     }
 
-    /// Whether what is there has the owner, the permission bits and the attributes that it would be
+    /// True if an existing entry has the owner, the permission bits and the attributes that it would be
     /// given now.
     pub(crate) fn has_all_at(
         &mut self,

@@ -1,6 +1,7 @@
 //! Threads that copy, and the state of each: sources and directories that it holds open, file
 //! systems of sources that it has met, and files that wait for their names.
 
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
@@ -10,7 +11,7 @@ use bc_fs::dirfd::{OpenDirs, own_path};
 use bc_fs::known::MountSession;
 use bc_fs::mount::{Shows, traits_or_unknown};
 use bc_fs::volume::{uuid_at, volume_at};
-use bc_pool::{Growth, Tables};
+use bc_pool::{Cursor, Growth, Tables};
 use bc_read::Opener;
 use bc_walk::{DirFdCache, Error, ErrorKind, FileStat, Identity};
 use rustix::io::Errno;
@@ -243,12 +244,9 @@ impl<'a> Worker<'a> {
     pub(crate) fn record_begun<'p>(&self, targets: impl IntoIterator<Item = &'p [u8]>) {
         let mut piece = Vec::new();
         if self.job.means.log.is_kept() {
-            let short = |target: &&[u8]| target.len() <= record::LONGEST_PATH;
-            for target in targets.into_iter().filter(short) {
-                bc_edit::journal::push(&mut piece, record::BEGUN, |out| {
-                    out.extend_from_slice(target);
-                });
-            }
+            targets
+                .into_iter()
+                .for_each(|target| record::push_begun(&mut piece, target));
         }
         self.job.append(&mut piece);
     }
@@ -355,6 +353,30 @@ pub(crate) fn run_workers<'j, 'o: 'j>(
         _ => run()?,
     };
     Ok(())
+}
+
+/// Returns the number of workers that so many directories are worth.
+pub(crate) fn workers_for(job: &Job<'_>, entries: usize) -> usize {
+    let most = entries.div_ceil(FILES_EACH);
+    job.plan.options.workers.min(most).max(1)
+}
+
+/// Calls `f` with a worker and the numbers of each batch of so many entries, on as many workers as
+/// these are worth.
+pub(crate) fn run_in_batches<'a>(
+    job: &'a Job<'a>,
+    entries: usize,
+    batch: usize,
+    f: impl Fn(&mut Worker<'a>, Range<usize>) + Sync,
+) -> Result<(), bc_walk::job::Error> {
+    let workers = workers_for(job, entries);
+    let cursor = Cursor::with_batch(entries, workers, batch, batch);
+    run_workers([job], workers, || {
+        let mut worker = Worker::new(job);
+        while let Some(batch) = cursor.next() {
+            f(&mut worker, batch);
+        }
+    })
 }
 
 /// True if the destination's file system may report at a close that something could not be stored.

@@ -170,7 +170,7 @@ impl Earlier {
         self.is_of_destination || self.still_fits(entry)
     }
 
-    /// Whether what an entry is about is still what it says.
+    /// True if the file of an entry is still as the entry describes it.
     pub(super) fn still_fits(&self, entry: &Entry) -> bool {
         let Some(meta) = &entry.meta else {
             return false;

@@ -8,9 +8,8 @@ use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::io::Errno;
 
 use super::Reach;
-use super::groups::NameGroup;
 use super::make::{Healer, LinkSource, NotLinked, NotStaged, Present, SecondNames, UnrepairedName};
-use super::needs::Need;
+use super::needs::{NameGroup, Need};
 use super::options::{Loss, Repaired};
 use super::sources::{Candidate, SourceIndex, open_regular};
 use crate::decide::digest_of;

@@ -1,8 +1,8 @@
 //! `restore`: repairs files that verify finds damaged or missing from copies that hold them.
 //!
 //! Flow: bc-integrity's `verify` runs first, guards and all; `needs` are the paths that it found,
-//! with their records; `dirs` makes directories that are missing, `plain` links; `groups` are the
-//! names that are one file. Workers repair groups (`heal`) from `sources`: files at the same path
+//! with their records, and which of them are names of one file; `dirs` makes directories that are
+//! missing, and links. Workers repair groups (`heal`) from `sources`: files at the same path
 //! of a copy first, then, once all of those are tried, any file with the content under any name.
 //! `make` copies to a stage while the digest is compared, and `put` gives it the name, and the file
 //! that had it a second one. Directories get their times last.
@@ -14,19 +14,13 @@
 //! - A file that is not as verify found it is left alone.
 
 mod dirs;
-mod groups;
 mod heal;
 mod make;
 mod needs;
 mod options;
-mod plain;
-mod reporting;
 mod sources;
 mod stages;
 mod start;
-
-use crate::lock;
-use crate::meta::stat_at;
 
 #[cfg(test)]
 mod tests;
@@ -43,23 +37,23 @@ use bc_digest::{Algorithm, Digest};
 use bc_edit::metadata::{FileMetadata, GivenTimes, sorted};
 use bc_fs::dirfd;
 use bc_hash::HashProgress;
-use bc_integrity::{Reading, Work};
+use bc_integrity::{Reading, Verified, Work};
 use bc_manifest::integrity::{Entry, Kind};
 use bc_manifest::time::is_beyond;
 use bc_pool::Cancel;
 use bc_walk::job::Error;
-use bc_walk::{FileStat, Identity};
+use bc_walk::{ErrorKind, FileStat, Identity};
 use rustix::io::Errno;
 
-use crate::meta::{Giving, Xattrs};
+use crate::lock;
+use crate::meta::{Giving, LostMeta, Xattrs, stat_at};
 use crate::options::Preserve;
 use crate::resume::random;
 use crate::sources::{parts, shown_below};
 use crate::stage::JobId;
 use dirs::{Dirs, Volume};
-use groups::{NameGroup, groups};
 use make::Healer;
-use needs::{Collector, Need, Records, describe};
+use needs::{Collector, NameGroup, Need, Records, describe, groups};
 use sources::{Backup, SearchMeans, SourceIndex};
 use stages::Stages;
 use start::{RestoreRoot, look, refuse_another_tree};
@@ -103,7 +97,7 @@ struct Restore<'a> {
     outcomes: RestoreOutcomes,
 }
 
-/// What is to be repaired, and how: nothing of it changes.
+/// Order of a repair: paths, sources and the way of repairing. Nothing of it changes.
 struct RestorePlan {
     top: RestoreRoot,
     algorithm: Algorithm,
@@ -127,7 +121,7 @@ struct RestoreMeans<'a> {
     observer: &'a RestoreObserver<'a>,
 }
 
-/// What became of the paths.
+/// Outcomes of the paths.
 #[derive(Default)]
 struct RestoreOutcomes {
     /// For each need, true once its outcome is known.
@@ -245,7 +239,7 @@ impl Restore<'_> {
                 self.missing(number, why);
             }
         }
-        plain::restore(self);
+        dirs::restore_plain(self);
         let groups = groups(&self.plan.needs, self.plan.trusts, |need| {
             self.identity(need)
         });
@@ -382,5 +376,150 @@ impl Restore<'_> {
             xattrs: sorted(xattrs),
         };
         (wanted, giving)
+    }
+}
+
+impl Restore<'_> {
+    /// True if nothing more is to be begun.
+    pub(super) fn is_over(&self) -> bool {
+        self.means.cancel.is_cancelled()
+    }
+
+    /// True for a path whose file system takes no more, so that nothing is begun there.
+    pub(super) fn is_left(&self, need: usize) -> bool {
+        let full = self.full();
+        !full.is_empty() && {
+            let volume = self.means.dirs.volume(self, &self.plan.needs[need].path);
+            full.iter().any(|(known, _)| Some(*known) == volume)
+        }
+    }
+
+    fn full(&self) -> MutexGuard<'_, Vec<(Volume, Errno)>> {
+        lock(&self.outcomes.full)
+    }
+
+    /// Returns a path below the root, as it is shown.
+    pub(super) fn shown(&self, path: &[u8]) -> Vec<u8> {
+        shown_below(&self.plan.top.path, path)
+    }
+
+    pub(super) fn is_settled(&self, need: usize) -> bool {
+        self.outcomes.settled[need].load(Relaxed)
+    }
+
+    pub(super) fn settle(&self, need: usize, count: &AtomicU64) {
+        self.outcomes.settled[need].store(true, Relaxed);
+        self.means.progress.files.fetch_add(1, Relaxed);
+        count.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn repaired(&self, need: usize, repaired: &Repaired<'_>) {
+        self.settle(need, &self.outcomes.repaired);
+        (self.means.observer)(RestoreEvent::Repaired(repaired));
+    }
+
+    pub(super) fn failed(&self, number: usize, error: &bc_walk::Error) {
+        let errno = error.errno().map(Errno::from_raw_os_error);
+        let is_full = matches!(errno, Some(Errno::NOSPC | Errno::DQUOT | Errno::ROFS));
+        if let Some(errno) = errno.filter(|_| is_full && !self.plan.dry_run)
+            && let Some(volume) = self.means.dirs.volume(self, &self.plan.needs[number].path)
+        {
+            // All else would fail there, too.
+            self.full().push((volume, errno));
+        }
+        self.settle(number, &self.outcomes.failed);
+        let Need {
+            path, loss, entry, ..
+        } = &self.plan.needs[number];
+        let bytes = entry.size().unwrap_or(0);
+        self.outcomes.bytes_failed.fetch_add(bytes, Relaxed);
+        (self.means.observer)(RestoreEvent::Failed {
+            path,
+            loss: *loss,
+            error,
+        });
+    }
+
+    pub(super) fn missing(&self, number: usize, why: &'static str) {
+        self.settle(number, &self.outcomes.missing);
+        let Need { path, loss, .. } = &self.plan.needs[number];
+        (self.means.observer)(RestoreEvent::Missing {
+            path,
+            loss: *loss,
+            why,
+        });
+    }
+
+    /// Reports a copy, or a part of it, that cannot be read: another one may do.
+    pub(super) fn unreadable(&self, error: &bc_walk::Error) {
+        if error.kind() != ErrorKind::Cancelled {
+            (self.means.observer)(RestoreEvent::Warning(&error.to_string()));
+        }
+    }
+
+    pub(super) fn incomplete(&self, path: &[u8], what: &'static str, errno: Errno) {
+        self.not_given(&bc_walk::Error::new(self.shown(path), what, errno));
+    }
+
+    /// Tells why a path was not given what it is to have.
+    pub(super) fn not_given(&self, error: &bc_walk::Error) {
+        self.outcomes.incomplete.fetch_add(1, Relaxed);
+        (self.means.observer)(RestoreEvent::Incomplete(error));
+    }
+
+    /// Reports metadata that a path could not be given.
+    pub(super) fn lost(&self, path: &[u8], lost: &mut Vec<LostMeta>) {
+        for lost in lost.drain(..) {
+            self.incomplete(path, lost.op, lost.errno);
+        }
+    }
+
+    /// Gives directories their final metadata, and reports what is missing.
+    pub(super) fn end(&self) {
+        self.means.dirs.finish(self);
+        self.means.stages.end();
+        if self.is_over() {
+            return;
+        }
+        let unsettled = (0..self.plan.needs.len()).filter(|number| !self.is_settled(*number));
+        for number in unsettled.filter(|number| !self.is_left(*number)) {
+            let digest = self.plan.needs[number].digest();
+            self.missing(
+                number,
+                match digest.map(Reach::of) {
+                    Some(Reach::Anywhere) => "no copy holds it",
+                    Some(Reach::SamePath) => {
+                        "no copy holds it at the same path, and its digest is too short to know it by elsewhere"
+                    }
+                    Some(Reach::Nowhere) => "its digest is too short to know its content by",
+                    None => "no digest is recorded",
+                },
+            );
+        }
+    }
+
+    pub(super) fn restored(&self, others: u64, verified: Verified) -> Restored {
+        let count = |count: &AtomicU64| count.load(Relaxed);
+        let wanted = self.plan.needs.len() as u64;
+        let left = (0..self.plan.needs.len()).filter(|number| !self.is_settled(*number));
+        let left: u64 = left
+            .filter_map(|number| self.plan.needs[number].entry.size())
+            .sum();
+        let settled = count(&self.outcomes.repaired)
+            + count(&self.outcomes.missing)
+            + count(&self.outcomes.failed);
+        Restored {
+            wanted,
+            repaired: count(&self.outcomes.repaired),
+            missing: count(&self.outcomes.missing),
+            failed: count(&self.outcomes.failed),
+            left: wanted - settled,
+            others,
+            bytes: count(&self.outcomes.written),
+            bytes_left: left + count(&self.outcomes.bytes_failed),
+            stopped: self.full().first().map(|(_, errno)| errno.to_string()),
+            incomplete: count(&self.outcomes.incomplete),
+            verified: verified.totals,
+        }
     }
 }

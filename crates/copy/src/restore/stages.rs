@@ -2,10 +2,8 @@
 //! are removed by the next one of the same tree, before it is verified.
 
 use std::ffi::OsStr;
-use std::fs::DirBuilder;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
@@ -23,7 +21,7 @@ use super::start::RestoreRoot;
 use crate::destination::file_system;
 use crate::lock;
 use crate::meta;
-use crate::resume::journal::Log;
+use crate::resume::journal::{self, Log};
 use crate::resume::orphans::{self, after_restore};
 use crate::resume::record::{self, JobRecord, LONGEST_PATH, Made};
 use crate::stage::JobId;
@@ -71,7 +69,7 @@ impl<'a> Stages<'a> {
             algorithm: String::new(),
             file_system: file_system(&top.path, stat.id.dev),
         };
-        let file = state.join("copy").join(name(options.root, &job));
+        let file = journal::path(state, &name(options.root, &job));
         let site = StageSite {
             state: state.clone(),
             file,
@@ -104,9 +102,7 @@ impl<'a> Stages<'a> {
 
     /// Records the path that gets a stage, before the stage is made.
     pub(super) fn begun(&self, path: &[u8]) {
-        self.append(path, |piece| {
-            push(piece, record::BEGUN, |out| out.extend_from_slice(path));
-        });
+        self.append(path, |piece| record::push_begun(piece, path));
     }
 
     /// Records the inode of the stage.
@@ -196,22 +192,12 @@ impl StageSite {
     /// Holds the place. The reason for which it cannot be held matters only to a run that makes
     /// stages.
     fn hold(&self) -> Result<(), Error> {
-        let directory = self.file.parent().unwrap_or(&self.state);
-        let made = DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory);
-        let claim = made
-            .and_then(|()| Place::find(&self.file))
-            .and_then(Claim::new);
-        let is_taken = |error: &std::io::Error| {
-            use std::io::ErrorKind::{AlreadyExists, WouldBlock};
-            matches!(error.kind(), WouldBlock | AlreadyExists)
-        };
-        if claim.as_ref().err().is_some_and(is_taken) {
-            return Err(busy());
-        }
-        *self.claim() = Some(claim);
+        let place = journal::make_directory(&self.state).and_then(|()| Place::find(&self.file));
+        let held = place.and_then(journal::hold);
+        *self.claim() = Some(match held {
+            Ok(claim) => Ok(claim.ok_or_else(busy)?),
+            Err(error) => Err(error),
+        });
         Ok(())
     }
 
@@ -251,5 +237,5 @@ fn name(root: &OsStr, job: &JobRecord) -> String {
     text.extend_from_slice(&job.top.ino.to_le_bytes());
     let mut name = hash(Algorithm::Blake3, &text).to_string();
     name.truncate(32);
-    name + ".journal"
+    name
 }

@@ -52,35 +52,45 @@ pub(crate) fn path(state: &Path, name: &str) -> PathBuf {
     state.join("copy").join(format!("{name}.journal"))
 }
 
+/// Makes the directory of journals, for this user alone.
+pub(crate) fn make_directory(state: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder
+        .recursive(true)
+        .mode(0o700)
+        .create(state.join("copy"))
+}
+
+/// Holds the place of a journal against other runs; `None` if another one has it.
+pub(crate) fn hold(place: Place) -> io::Result<Option<Claim>> {
+    match Claim::new(place) {
+        Ok(claim) => Ok(Some(claim)),
+        Err(error) => match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::AlreadyExists => Ok(None),
+            _ => Err(error),
+        },
+    }
+}
+
 /// Looks for the journal of the job with this name, and, to `claim` it, holds its place where there
 /// is none.
 pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16], claim: bool) -> io::Result<Site> {
     let key = Key::kept_in(state)?;
-    let directory = state.join("copy");
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&directory)
-        .map_err(|error| {
-            let shown = bc_fs::escape(directory.as_os_str().as_encoded_bytes());
-            io::Error::new(error.kind(), format!("{shown}: mkdir: {error}"))
-        })?;
+    make_directory(state).map_err(|error| {
+        let directory = state.join("copy");
+        let shown = bc_fs::escape(directory.as_os_str().as_encoded_bytes());
+        io::Error::new(error.kind(), format!("{shown}: mkdir: {error}"))
+    })?;
     let place = Place::find(path(state, name))?;
-    let free = |place: Place, key: Key| match claim {
-        false => Ok(Site::Free(None)),
-        true => match Claim::new(place) {
-            Ok(claim) => Ok(Site::Free(Some(Free { claim, key }))),
-            // Another run has started since the look.
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    ErrorKind::WouldBlock | ErrorKind::AlreadyExists
-                ) =>
-            {
-                Ok(Site::Busy)
-            }
-            Err(error) => Err(error),
-        },
+    let free = |place: Place, key: Key| -> io::Result<Site> {
+        if !claim {
+            return Ok(Site::Free(None));
+        }
+        // Another run may have started since the look.
+        Ok(match hold(place)? {
+            Some(claim) => Site::Free(Some(Free { claim, key })),
+            None => Site::Busy,
+        })
     };
     Ok(match Journal::open(&place, &key)? {
         FoundJournal::Nothing => free(place, key)?,

@@ -64,7 +64,7 @@ struct KnownRun {
     durable: usize,
     /// The volumes of its sources by their device numbers, as far as they were recorded.
     volumes: Vec<(u64, String)>,
-    /// What it gave its copies, if that was recorded.
+    /// Metadata that it gave its copies, if that was recorded.
     given: Option<u64>,
 }
 
@@ -140,7 +140,7 @@ pub(crate) struct NamedRecord {
     pub(crate) is_foreign: bool,
     /// True if it could not be given all that its source has.
     pub(crate) lacks: bool,
-    /// What it was to be given then, where that is known.
+    /// Metadata that it was to be given then, where that is known.
     pub(crate) given: Option<u64>,
 }
 
@@ -313,7 +313,7 @@ impl KnownWork {
         }
     }
 
-    /// What the run gives its copies.
+    /// Takes the metadata that the run gives its copies.
     pub(crate) fn gives(&mut self, given: Option<u64>) {
         if let Some(run) = self.runs.last_mut() {
             run.given = given;
@@ -327,7 +327,7 @@ impl KnownWork {
         }
     }
 
-    /// What was recorded so far was forced to the disk, but for what earlier runs did: that may
+    /// Takes down that all records so far were forced to the disk, but for those of earlier runs: they may
     /// have been lost before this one began.
     pub(crate) fn made_durable(&mut self) {
         let count = self.count;

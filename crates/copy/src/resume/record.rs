@@ -36,7 +36,7 @@ pub(crate) const PLACED: u8 = 20;
 
 /// The volume that a device of the sources is, as numbered in this run.
 pub(crate) const VOLUME: u8 = 21;
-/// What a run gives its copies, see [`given`](crate::resume::stamp::given).
+/// Metadata that a run gives its copies, see [`given`](crate::resume::stamp::given).
 pub(crate) const GIVEN: u8 = 22;
 /// A file that was recorded as complete could not be given all that its source has.
 pub(crate) const LACKING: u8 = 23;
@@ -129,6 +129,13 @@ pub(crate) fn job(body: &[u8]) -> Option<JobRecord> {
         algorithm,
         file_system,
     })
+}
+
+/// Appends that a file gets a stage now, unless its path is too long to be recorded.
+pub(crate) fn push_begun(piece: &mut Vec<u8>, path: &[u8]) {
+    if path.len() <= LONGEST_PATH {
+        journal::push(piece, BEGUN, |out| out.extend_from_slice(path));
+    }
 }
 
 /// A run: the boot that it is in, the mount that it writes to, and the digest that it takes.

@@ -61,7 +61,7 @@ pub(crate) struct Ends<'a> {
 /// In [`given`]: that several names are one file.
 pub(crate) const LINKS: u64 = 1 << 1;
 
-/// What is given to copies, as a number: what an ordinary user could not give root can.
+/// Returns the metadata that is given to copies, as a number: root can give more than others.
 pub(crate) fn given(preserve: Preserve) -> u64 {
     let Preserve {
         mode,

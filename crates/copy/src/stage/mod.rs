@@ -16,7 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use bc_digest::{Algorithm, hash};
 use bc_edit::journal::{FLAGS, check};
 use bc_edit::made::{self, Thing};
-use bc_edit::metadata::Subject;
+use bc_edit::metadata::{FileMetadata, Subject};
 use bc_edit::names::{self, Temporary};
 use bc_edit::{content, entry};
 use bc_fs::known::file_clock;
@@ -24,7 +24,7 @@ use bc_walk::{Error, FileKind, FileStat, Stamp};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::meta::stat_at;
+use crate::meta::{self, Giving, LostMeta, stat_at};
 use crate::place::DestDir;
 
 /// True if that is the name of a stage: a name in a journal is checked before it is used as one.
@@ -237,29 +237,56 @@ pub(crate) fn remove(dir: BorrowedFd<'_>, name: &str) {
     let _ = entry::unlink(dir, name);
 }
 
-/// Makes a link or node under the name of a stage, and holds it. An error without a reason: the
-/// name was given to another file meanwhile.
-pub(crate) fn make(
-    dir: BorrowedFd<'_>,
-    name: &str,
-    thing: Thing<'_>,
-) -> Result<OwnedFd, (&'static str, Option<Errno>)> {
-    let refused = |errno| ("create", Some(errno));
-    let since = file_clock();
-    match made::make(dir, name, thing).map_err(Errno::from) {
-        Err(Errno::EXIST) => match refuse_foreign(dir, name) {
-            Ok(()) => {
-                remove(dir, name);
-                made::make(dir, name, thing).map_err(|failed| refused(failed.errno))?;
-            }
-            Err(NoStage::System(errno)) => return Err(refused(errno)),
-            Err(NoStage::Foreign(_)) => return Err(refused(Errno::EXIST)),
-        },
-        made => made.map_err(refused)?,
+/// Reason for which there is no link or node under the name of a stage.
+pub(crate) enum NotMade {
+    /// The system refuses: the operation and the reason.
+    System(&'static str, Errno),
+    /// Another program gave the name to another file meanwhile.
+    Swapped,
+}
+
+/// A link or node to be made, and its metadata.
+pub(crate) struct SpecialEntry<'a> {
+    pub(crate) thing: Thing<'a>,
+    pub(crate) wanted: &'a FileMetadata,
+    pub(crate) giving: &'a Giving,
+}
+
+impl SpecialEntry<'_> {
+    /// Makes it under the name of a stage; `lost` gets the metadata that it could not be given.
+    pub(crate) fn make(
+        &self,
+        dir: &DestDir,
+        name: &str,
+        lost: &mut Vec<LostMeta>,
+    ) -> Result<(), NotMade> {
+        let held = self.hold(dir.fd.as_fd(), name)?;
+        let subject = match self.thing {
+            Thing::Link(_) => Subject::link(held.as_fd()),
+            Thing::Node(..) => Subject::place(held.as_fd()),
+        };
+        meta::give(&subject, self.wanted, self.giving, dir.gives_acl, lost);
+        Ok(())
     }
-    let held = made::hold(dir, name, thing, since);
-    let held = held.map_err(|errno| ("open", Some(errno)))?;
-    held.ok_or(("create", None))
+
+    fn hold(&self, dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, NotMade> {
+        let refused = |errno| NotMade::System("create", errno);
+        let since = file_clock();
+        match made::make(dir, name, self.thing).map_err(Errno::from) {
+            Err(Errno::EXIST) => match refuse_foreign(dir, name) {
+                Ok(()) => {
+                    remove(dir, name);
+                    made::make(dir, name, self.thing).map_err(|failed| refused(failed.errno))?;
+                }
+                Err(NoStage::System(errno)) => return Err(refused(errno)),
+                Err(NoStage::Foreign(_)) => return Err(refused(Errno::EXIST)),
+            },
+            made => made.map_err(refused)?,
+        }
+        let held = made::hold(dir, name, self.thing, since);
+        let held = held.map_err(|errno| NotMade::System("open", errno))?;
+        held.ok_or(NotMade::Swapped)
+    }
 }
 
 /// Returns the failure of a file that lost its name before it got all its metadata.

@@ -439,7 +439,7 @@ impl Job<'_> {
     }
 }
 
-/// Whether a file is in the state in which it was found. `is_known`: its number says which it is.
+/// True if a file is in the state in which it was found. `is_known`: its number says which it is.
 fn is_same(then: &Existing, now: &Existing, look: Look, is_known: bool) -> bool {
     let (mut then_state, now_state) = (Placed::of(then), Placed::of(now));
     if look == Look::After || then.stat.nlink != now.stat.nlink {
