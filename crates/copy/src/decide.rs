@@ -8,8 +8,10 @@ use bc_digest::{Algorithm, Digest, Hasher};
 use bc_edit::made::Thing;
 use bc_edit::metadata::FileMetadata;
 use bc_fs::compare::{PIECE, SideBySide, UnreadSide};
+use bc_fs::dirfd::read_at;
 use bc_fs::known::{Known, is_later};
 use bc_fs::mount::traits_or_unknown;
+use bc_fs::path::split;
 use bc_fs::shortage::is_shortage;
 use bc_walk::{Error, ErrorKind, FileKind, FileStat, Identity};
 use rustix::fs::{Mode, OFlags};
@@ -25,7 +27,7 @@ use crate::results::{EntryOutcome, EntryState, Proof, meta_of};
 use crate::resume::known::NamedRecord;
 use crate::resume::record::Placed;
 use crate::resume::stamp::{Ends, Lasting};
-use crate::sources::{RootItem, parts};
+use crate::sources::RootItem;
 use crate::stage::{self, refuse_foreign};
 use crate::worker::Worker;
 
@@ -255,7 +257,7 @@ impl Worker<'_> {
         there: &Existing,
         before: &NamedRecord,
     ) -> Result<bool, Error> {
-        let name = parts(target).1;
+        let name = split(target).1;
         let Some((algorithm, digest)) = before.content else {
             return Ok(false);
         };
@@ -515,19 +517,6 @@ fn open_file(dir: &DestDir, name: &[u8]) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Fills a buffer from an offset in a file, as far as the file goes.
-pub(crate) fn read_full(file: impl AsFd, buffer: &mut [u8], at: u64) -> Result<usize, Errno> {
-    let mut held = 0;
-    while held < buffer.len() {
-        let rest = &mut buffer[held..];
-        match retry_on_intr(|| rustix::io::pread(file.as_fd(), &mut *rest, at + held as u64))? {
-            0 => break,
-            count => held += count,
-        }
-    }
-    Ok(held)
-}
-
 /// Returns the digest of an open file; `None` when `go_on` returns false.
 pub(crate) fn digest_of(
     file: impl AsFd,
@@ -539,7 +528,7 @@ pub(crate) fn digest_of(
     buffer.resize(buffer.len().max(PIECE), 0);
     let mut at = 0;
     while go_on() {
-        let count = read_full(file.as_fd(), &mut buffer[..PIECE], at)?;
+        let count = read_at(file.as_fd(), &mut buffer[..PIECE], at)?;
         hasher.update(&buffer[..count]);
         if count < PIECE {
             return Ok(Some(hasher.finalize()));

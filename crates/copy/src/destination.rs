@@ -4,17 +4,18 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bc_digest::{Algorithm, hash};
 use bc_fs::Escaped;
-use bc_fs::dirfd::{self, PLACE};
+use bc_fs::call::FailedCall;
+use bc_fs::dirfd;
 use bc_fs::volume::{uuid_at, volume_at};
 use bc_walk::job::Error;
 use bc_walk::{FileKind, FileStat, FileSystems, Identity};
-use rustix::fs::{CWD, Mode};
+use rustix::fs::CWD;
 use rustix::io::Errno;
 
 use crate::error::{system_error, usage_at};
@@ -57,7 +58,7 @@ pub(crate) fn look(number: usize, path: &OsStr) -> Result<Source, bc_walk::Error
 }
 
 /// Splits a path into directory and last name; no name where the path can only mean a directory.
-pub(crate) fn split(path: &[u8]) -> (&[u8], Option<&[u8]>) {
+pub(crate) fn dir_and_name(path: &[u8]) -> (&[u8], Option<&[u8]>) {
     let end = path.iter().rposition(|byte| *byte != b'/');
     let Some(end) = end else {
         // Slashes alone, or nothing.
@@ -104,7 +105,7 @@ fn volume(options: &CopyOptions) -> Option<String> {
     if path.is_dir() {
         return volume_at(path);
     }
-    let dir = split(options.destination.as_bytes()).0;
+    let dir = dir_and_name(options.destination.as_bytes()).0;
     volume_at(OsStr::from_bytes(if dir.is_empty() { b"." } else { dir }))
 }
 
@@ -135,7 +136,7 @@ fn add(text: &mut Vec<u8>, bytes: &[u8]) {
 
 /// Resolves a path, its last name taken as it is.
 pub(crate) fn place_of(path: &OsStr) -> Vec<u8> {
-    let (dir, name) = split(path.as_bytes());
+    let (dir, name) = dir_and_name(path.as_bytes());
     let dir = if dir.is_empty() { b"." } else { dir };
     let real = std::fs::canonicalize(OsStr::from_bytes(dir));
     let mut real = real.unwrap_or_else(|_| PathBuf::from(OsStr::from_bytes(dir)));
@@ -155,15 +156,13 @@ pub(crate) fn find(
     if path.is_empty() {
         return Err(Error::usage("the destination is an empty path"));
     }
-    let (dir, name) = split(path);
+    let (dir, name) = dir_and_name(path);
     let into = into.unwrap_or_else(|| {
         let is_dir = Path::new(&options.destination).is_dir();
         options.target == Target::Cp && is_dir
     });
     if into {
-        let fd = dirfd::open_root(path)
-            .map_err(Errno::from)
-            .map_err(|errno| system_error(path, "open", errno))?;
+        let fd = dirfd::open_root(path).map_err(|failed| system_error(path, "open", failed))?;
         let names = names_in(sources, options.sources.len())?;
         return top(fd, path, true, names);
     }
@@ -177,9 +176,7 @@ pub(crate) fn find(
     let is_dir = source.stat.kind() == FileKind::Dir;
     let Some(name) = name else {
         // A dot, say: its content.
-        let fd = dirfd::open_root(path)
-            .map_err(Errno::from)
-            .map_err(|errno| system_error(path, "open", errno))?;
+        let fd = dirfd::open_root(path).map_err(|failed| system_error(path, "open", failed))?;
         if !is_dir {
             return Err(usage_at(
                 path,
@@ -227,7 +224,7 @@ fn names_in(sources: &[Source], named: usize) -> Result<Vec<Vec<u8>>, Error> {
     let mut seen = HashSet::new();
     for source in sources {
         let path = source.path.as_bytes();
-        let name = split(path).1.unwrap_or_default();
+        let name = dir_and_name(path).1.unwrap_or_default();
         if name.is_empty() && named > 1 {
             return Err(usage_at(
                 path,
@@ -254,8 +251,7 @@ pub(crate) fn refuse_itself(
     top: &Top,
     sources: &[Source],
 ) -> Result<(), Error> {
-    let above =
-        ancestors(top.fd.as_fd()).map_err(|errno| system_error(&top.path, "stat", errno))?;
+    let above = ancestors(&top.fd).map_err(|failed| system_error(&top.path, "stat", failed))?;
     for (source, name) in sources.iter().zip(&top.names) {
         let path = source.path.as_bytes();
         let is_entered =
@@ -276,23 +272,17 @@ pub(crate) fn refuse_itself(
     Ok(())
 }
 
-/// Returns a directory and all those above it.
-pub(crate) fn ancestors(dir: BorrowedFd<'_>) -> Result<Vec<Identity>, Errno> {
-    let mut all = vec![stat(dir)?.id];
-    let mut at: Option<OwnedFd> = None;
-    loop {
-        let here = at.as_ref().map_or(dir, |fd| fd.as_fd());
-        let above = match rustix::fs::openat(here, c"..", PLACE, Mode::empty()) {
-            // The directory may not be searched: a source above it cannot be read either.
-            Err(Errno::ACCESS) => return Ok(all),
-            above => above?,
-        };
-        let id = stat(&above)?.id;
-        if all.last() == Some(&id) {
-            return Ok(all);
-        }
+/// Returns a directory and those above it, as far as they may be looked at.
+pub(crate) fn ancestors(dir: &OwnedFd) -> Result<Vec<Identity>, FailedCall> {
+    let mut all = Vec::new();
+    let visited = dirfd::visit_ancestors(dir, |id, _| {
         all.push(id);
-        at = Some(above);
+        false
+    });
+    match visited {
+        // A source above it cannot be read either.
+        Err(failed) if failed.errno != Errno::ACCESS => Err(failed),
+        _ => Ok(all),
     }
 }
 
@@ -359,8 +349,8 @@ struct DestinationSite {
 
 impl DestinationSite {
     fn of(top: &Top) -> Result<DestinationSite, Error> {
-        let above = ancestors(top.fd.as_fd());
-        let mut above = above.map_err(|errno| system_error(&top.path, "stat", errno))?;
+        let above = ancestors(&top.fd);
+        let mut above = above.map_err(|failed| system_error(&top.path, "stat", failed))?;
         let name = match &top.names[..] {
             [name] if !top.into && !name.is_empty() => name.clone(),
             _ => Vec::new(),
@@ -430,7 +420,7 @@ mod tests {
             ("", "", None),
         ] {
             let expected = (dir.as_bytes(), name.map(str::as_bytes));
-            assert_eq!(split(path.as_bytes()), expected, "{path}");
+            assert_eq!(dir_and_name(path.as_bytes()), expected, "{path}");
         }
     }
 }

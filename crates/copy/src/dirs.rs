@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use bc_edit::entry;
 use bc_edit::metadata::{FileMetadata, Subject, set_times_at};
 use bc_fs::dirfd::own_path;
+use bc_fs::path::split;
 use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
@@ -16,7 +17,7 @@ use crate::meta::{self, Attributed, stat_at};
 use crate::plan::makes_dir;
 use crate::results::{EntryOutcome, EntryState};
 use crate::resume::record::{self, RootRecord};
-use crate::sources::{RootItem, parts};
+use crate::sources::RootItem;
 use crate::stage::complete::incomplete;
 use crate::worker::{BATCH, Worker, run_in_batches, workers_for};
 
@@ -106,7 +107,7 @@ impl Worker<'_> {
         if target.is_empty() {
             return Ok(false);
         }
-        let (dir, name) = parts(target);
+        let (dir, name) = split(target);
         // It is this one that cannot be made because of the one that it is in.
         let dir = self.try_dir(dir);
         let dir = dir.map_err(|errno| job.no_directory(target, errno))?;
@@ -181,7 +182,7 @@ impl Worker<'_> {
         if target.is_empty() {
             return rustix::fs::openat(&job.plan.top.fd, c".", flags, Mode::empty());
         }
-        let (dir, name) = parts(target);
+        let (dir, name) = split(target);
         let place = self.try_dir(dir)?;
         let open = || retry_on_intr(|| rustix::fs::openat(&place.fd, name, flags, Mode::empty()));
         match self.open_waiting(open) {
@@ -265,7 +266,7 @@ impl Worker<'_> {
             let top = &self.job.plan.top.fd;
             return set_times_at(top, c".", times);
         }
-        let (dir, name) = parts(target);
+        let (dir, name) = split(target);
         let dir = self.try_dir(dir)?;
         set_times_at(&dir.fd, name, times)
     }
@@ -370,7 +371,7 @@ impl Worker<'_> {
         let stat = match target.is_empty() {
             true => meta::stat(&self.job.plan.top.fd)?,
             false => {
-                let (dir, name) = parts(target);
+                let (dir, name) = split(target);
                 let dir = self.try_dir(dir)?;
                 stat_at(&dir.fd, name)?
             }

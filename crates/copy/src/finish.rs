@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_edit::metadata::Subject;
 use bc_fs::Escaped;
+use bc_fs::path::split;
 use bc_walk::FileKind;
 use bc_walk::job::Error;
 use rustix::fs::Mode;
@@ -18,7 +19,7 @@ use crate::options::{Durability, ManifestPlace};
 use crate::place::DestDir;
 use crate::results::{EntryState, Rows, Unread};
 use crate::resume::stamp::Lasting;
-use crate::sources::{SourceContent, parts, shown_below};
+use crate::sources::{SourceContent, shown_below};
 use crate::stage::{self, NoStage, is_stage, refuse_foreign};
 use crate::worker::Worker;
 
@@ -102,7 +103,7 @@ fn open_to_owner(job: &Job<'_>, plan: &ManifestPlan) -> Option<(DestDir, Mode)> 
 pub(crate) fn remove_stages(job: &Job<'_>) {
     let mut worker = Worker::new(job);
     let mut remove = |target: &[u8], known: Option<&str>| {
-        let below = parts(target).0;
+        let below = split(target).0;
         let Ok(dir) = worker.try_dir(below) else {
             return;
         };

@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use bc_digest::Digest;
 use bc_fs::known::MountSession;
 use bc_fs::mount::{Answer, Traits, traits_or_unknown};
+use bc_fs::path::split;
 use bc_fs::shortage::{Shortage, is_shortage};
 use bc_manifest::integrity::Meta;
 use bc_pool::Cancel;
@@ -31,7 +32,7 @@ use crate::resume::journal::{Free, Log};
 use crate::resume::known::KnownWork;
 use crate::resume::record::RootRecord;
 use crate::resume::stamp::{Systems, given};
-use crate::sources::{RootItem, SourceTree, parts, shown_below};
+use crate::sources::{RootItem, SourceTree, shown_below};
 use crate::stage::JobId;
 use crate::stage::named::NamedEntries;
 
@@ -376,12 +377,12 @@ impl<'a> Job<'a> {
     /// could not be made, with the reason of that one.
     pub(crate) fn no_directory(&self, target: &[u8], errno: Errno) -> Error {
         let unmade = lock(&self.outcomes.unmade);
-        let mut dir = parts(target).0;
+        let mut dir = split(target).0;
         while !dir.is_empty() && !unmade.is_empty() {
             if let Some(why) = unmade.get(dir) {
                 return Error::new(self.shown(target), "make its directory", *why);
             }
-            dir = parts(dir).0;
+            dir = split(dir).0;
         }
         Error::new(self.shown(target), "open directory", errno)
     }

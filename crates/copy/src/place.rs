@@ -7,13 +7,14 @@ use std::rc::Rc;
 
 use bc_fs::dirfd::{self, own_path};
 use bc_fs::known::{COARSEST_STEP_NS, file_clock, is_stamp_racy};
+use bc_fs::path::split;
 use bc_walk::{FileStat, Identity, Stamp};
 use rustix::fs::{AtFlags, Stat, Statx, StatxFlags, statx};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::event::Event;
 use crate::meta::stat;
-use crate::sources::{RootItem, parts};
+use crate::sources::RootItem;
 
 /// An open source.
 pub(crate) struct Open {
@@ -40,7 +41,7 @@ pub(crate) struct EntryPlace {
 
 impl EntryPlace {
     pub(crate) fn name(&self) -> &[u8] {
-        parts(&self.target).1
+        split(&self.target).1
     }
 }
 

@@ -16,7 +16,7 @@ use bc_walk::{
     OwnFile,
 };
 
-use crate::destination::{self, Source, Top, split};
+use crate::destination::{self, Source, Top};
 use crate::error::usage_at;
 use crate::event::{Event, Observer};
 use crate::meta::stat_at;
@@ -185,12 +185,6 @@ impl SourceTree {
     }
 }
 
-/// Splits a target into its directory and its name.
-pub(crate) fn parts(path: &[u8]) -> (&[u8], &[u8]) {
-    let (dir, name) = split(path);
-    (dir, name.unwrap_or_default())
-}
-
 /// Returns a path below another, as it is shown.
 pub(crate) fn shown_below(top: &[u8], target: &[u8]) -> Vec<u8> {
     let mut path = top.to_vec();
@@ -267,7 +261,7 @@ pub(crate) fn walk(
 fn alone(source: &Source) -> Result<(OwnedFd, std::ffi::CString), bc_walk::Error> {
     let path = source.path.as_bytes();
     let failed = |errno: rustix::io::Errno| bc_walk::Error::new(path, "open", errno);
-    let (dir, name) = destination::split(path);
+    let (dir, name) = destination::dir_and_name(path);
     let name = name.ok_or(rustix::io::Errno::INVAL).map_err(failed)?;
     let name = std::ffi::CString::new(name).map_err(|_| failed(rustix::io::Errno::INVAL))?;
     Ok((

@@ -10,6 +10,7 @@ use bc_edit::metadata::FileMetadata;
 use bc_fs::dirfd::{OpenDirs, own_path};
 use bc_fs::known::MountSession;
 use bc_fs::mount::{Shows, traits_or_unknown};
+use bc_fs::path::split;
 use bc_fs::volume::{uuid_at, volume_at};
 use bc_pool::{Cursor, Growth, Tables};
 use bc_read::Opener;
@@ -23,7 +24,7 @@ use crate::options::Durability;
 use crate::place::{DestDir, EntryPlace, Open, Over, is_settled};
 use crate::resume::record::{self, Placed};
 use crate::resume::stamp::{Ends, KIND, Lasting, Met, Proving, Stamp, of_text};
-use crate::sources::{RootItem, SourceContent, USUAL, parts};
+use crate::sources::{RootItem, SourceContent, USUAL};
 use crate::stage::Stage;
 use crate::stage::publish::Queue;
 
@@ -227,7 +228,7 @@ impl<'a> Worker<'a> {
         let mut target = Vec::with_capacity(USUAL);
         self.job.plan.tree.write_target(item, &mut target);
         // It is the file that cannot be copied because of its directory.
-        let dir = self.try_dir(parts(&target).0);
+        let dir = self.try_dir(split(&target).0);
         let dir = dir.map_err(|errno| self.job.no_directory(&target, errno))?;
         Ok(EntryPlace {
             item,

@@ -10,13 +10,13 @@ use std::sync::{Mutex, OnceLock};
 use bc_digest::blake3_tree::{Subtree, root, subtree};
 use bc_digest::{Algorithm, Digest};
 use bc_edit::content;
+use bc_fs::dirfd::read_at;
 use bc_pool::Cancel;
 use bc_walk::Error;
 use rustix::fs::FallocateFlags;
 
 use crate::data::receiver::{Receiver, SourceReading, begin, receive, stages};
 use crate::data::{self, BLOCK, DataError, Layout, PART, layout};
-use crate::decide::read_full;
 use crate::job::Job;
 use crate::lock;
 use crate::options::CopyOptions;
@@ -308,7 +308,7 @@ fn is_proven(stage: &Stage, range: Range<u64>, parts: &[[u8; 32]], buffer: &mut 
     for expected in parts {
         let length = (range.end - at).min(PART as u64) as usize;
         let part = &mut buffer[..length];
-        let whole = read_full(&stage.file, part, at).is_ok_and(|count| count == length);
+        let whole = read_at(&stage.file, part, at).is_ok_and(|count| count == length);
         if length == 0 || !whole || subtree(at, part).to_bytes() != *expected {
             return false;
         }

@@ -13,11 +13,11 @@ use std::os::unix::fs::FileExt;
 use bc_digest::blake3_tree::{self, Subtree};
 use bc_digest::{Algorithm, Digest, Hasher, hash};
 use bc_edit::content;
+use bc_fs::dirfd::read_at;
 use bc_walk::FileStat;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
-use crate::decide::read_full;
 use crate::options::When;
 use crate::place::Open;
 
@@ -176,7 +176,8 @@ pub(crate) fn end_at(to: &std::fs::File, size: u64) -> Result<(), DataError> {
 
 /// Reads a part of the source; a source that ends too soon is an error.
 pub(crate) fn read_part(from: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> Result<(), DataError> {
-    let count = read_full(from, buffer, at).map_err(|errno| DataError::Source("read", errno))?;
+    let count =
+        read_at(from, buffer, at).map_err(|failed| DataError::Source(failed.op, failed.errno))?;
     match count == buffer.len() {
         true => Ok(()),
         false => Err(DataError::Changed),
@@ -211,7 +212,7 @@ pub(crate) fn common(
         let length = (size - at).min(PART as u64) as usize;
         let (ours, theirs) = (&mut ours[..length], &mut theirs[..length]);
         // Parts that the stage lacks need not be read from the source.
-        if read_full(stage, theirs, at).unwrap_or(0) < length {
+        if read_at(stage, theirs, at).unwrap_or(0) < length {
             break;
         }
         read_part(from, ours, at)?;

@@ -10,6 +10,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Digest, Hasher};
+use bc_fs::dirfd::read_at;
 use bc_walk::Error;
 
 use crate::data::receiver::{FilePlaces, Receiver, SourceReading, begin, receive, stages};
@@ -17,7 +18,7 @@ use crate::data::{
     self, BLOCK, ByteSink, DataError, Digesting, HUGE, Layout, PART, ReadProgress, layout,
     read_hash_write,
 };
-use crate::decide::{digest_of, read_full};
+use crate::decide::digest_of;
 use crate::options::When;
 use crate::place::Open;
 use crate::resume::known::Blocks;
@@ -299,7 +300,7 @@ pub(crate) fn proven(
         let begin = block * BLOCK;
         for at in (begin..begin + BLOCK).step_by(PART) {
             let part = &mut buffer[..PART];
-            if read_full(stage, part, at).unwrap_or(0) < PART {
+            if read_at(stage, part, at).unwrap_or(0) < PART {
                 return Ok(proven);
             }
             hasher.update(part);

@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Digest, hash_many};
 use bc_edit::metadata::FileMetadata;
+use bc_fs::dirfd::read_at;
 use bc_walk::{Error, ErrorKind, FileStat};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::data::receiver::{FilePlaces, begin, numbers, renamed, source_failed};
 use crate::data::single::single;
-use crate::decide::read_full;
 use crate::meta;
 use crate::options::When;
 use crate::place::{EntryPlace, Open, Over};
@@ -176,7 +176,7 @@ impl Worker<'_> {
                     return Err(Error::of_kind(path(), "read", ErrorKind::Changed));
                 }
                 let mut bytes = vec![0; stat.stamp.size as usize + 1];
-                let count = read_full(&open.file, &mut bytes, 0)
+                let count = read_at(&open.file, &mut bytes, 0)
                     .map_err(|errno| Error::new(path(), "read", errno))?;
                 bytes.truncate(count);
                 match count as u64 == stat.stamp.size {
@@ -203,7 +203,7 @@ impl Worker<'_> {
             // One byte more shows that it has not grown.
             grow(&mut self.buffer, from + size + 1);
             let room = &mut self.buffer[from..=from + size];
-            let count = read_full(&open.file, room, 0);
+            let count = read_at(&open.file, room, 0);
             let count = count.map_err(|errno| Error::new(path(), "read", errno))?;
             let now = meta::stat(&open.file).map_err(|errno| Error::new(path(), "stat", errno))?;
             if count == size && now.stamp == stat.stamp {

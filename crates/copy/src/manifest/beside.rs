@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use bc_digest::Digest;
 use bc_fs::known::TICK_NS;
+use bc_fs::path::split;
 use bc_manifest::integrity::Entry;
 use bc_walk::{FileKind, FileStat, Identity};
 
@@ -15,7 +16,6 @@ use crate::job::Job;
 use crate::meta::stat;
 use crate::place::{DestDir, Existing};
 use crate::results::{Rows, meta_of};
-use crate::sources::parts;
 use crate::worker::Worker;
 
 /// Returns the files that are still as that run made them, links and other entries without content,
@@ -58,7 +58,7 @@ pub(super) fn find(job: &Job<'_>, plan: &ManifestPlan, rows: &Rows) -> Vec<Entry
             // A regular file would have a record of its copy.
             FileKind::File | FileKind::Dir => {}
             FileKind::Symlink => {
-                let read = rustix::fs::readlinkat(&dir.fd, parts(target).1, Vec::new());
+                let read = rustix::fs::readlinkat(&dir.fd, split(target).1, Vec::new());
                 if let Ok(leads) = read {
                     beside.entry(target, &now).target = Some(leads.into_bytes());
                 }
@@ -89,7 +89,7 @@ impl Beside<'_> {
         if !is_below(self.plan, target) {
             return None;
         }
-        let (dir, name) = parts(target);
+        let (dir, name) = split(target);
         let dir = self.worker.try_dir(dir).ok()?;
         let there = Existing::at(&dir.fd, name).ok()?;
         Some((dir, there))
@@ -109,9 +109,9 @@ impl Beside<'_> {
     }
 
     fn entry(&mut self, target: &[u8], now: &FileStat) -> &mut Entry {
-        let mut dir = parts(target).0;
+        let mut dir = split(target).0;
         while !dir.is_empty() && dir != self.plan.below && self.dirs.insert(dir.to_vec()) {
-            dir = parts(dir).0;
+            dir = split(dir).0;
         }
         self.found.push(entry(self.plan, target, now));
         let last = self.found.len() - 1;

@@ -14,8 +14,8 @@ use std::thread::Builder;
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_edit::journal::{FLAGS, check};
 use bc_edit::output::takes_at_once;
-use bc_fs::dirfd;
-use bc_fs::dirfd::OpenDirs;
+use bc_fs::dirfd::{self, OpenDirs};
+use bc_fs::path::split;
 use bc_fs::place::Place;
 use bc_manifest::integrity::{Meta, Policy, Reader, Scope, read_seal};
 use bc_pool::Cursor;
@@ -33,7 +33,7 @@ use crate::meta::stat_at;
 use crate::options::OnConflict;
 use crate::results::{EntryOutcome, EntryState, Proof, Rows, Unlisted, meta_of};
 use crate::resume::stamp::{Lasting, Stamp, of_text, push_state};
-use crate::sources::{RootItem, parts};
+use crate::sources::RootItem;
 use crate::worker::{Worker, run_workers};
 
 /// Key of the stamp in a trailer.
@@ -316,7 +316,7 @@ impl<'a, 'j> DestinationLook<'a, 'j> {
         let is_root = name.to_bytes() == b"." || root.source.stat.kind() != FileKind::Dir;
         let now = if is_root {
             tree.write_target(item, &mut self.path);
-            match parts(&self.path) {
+            match split(&self.path) {
                 (b"", b"") => stat_at(top, c".")?,
                 (dir, name) => {
                     let dir = dirfd::open_below(top.as_fd(), dir).map_err(Errno::from)?;
@@ -338,7 +338,7 @@ impl<'a, 'j> DestinationLook<'a, 'j> {
         let (job, path, dirs) = (self.job, &mut self.path, &mut self.dirs);
         job.plan.tree.write_target(item, path);
         let open =
-            || dirfd::open_below(job.plan.top.fd.as_fd(), parts(path).0).map_err(Errno::from);
+            || dirfd::open_below(job.plan.top.fd.as_fd(), split(path).0).map_err(Errno::from);
         let let_go = || {
             dirs.clear();
         };
@@ -378,7 +378,7 @@ fn take_down(job: &Job<'_>, found: Vec<Meta>) {
             _ => {
                 job.plan.tree.write_target(item, &mut target);
                 shown = job.shown(&target);
-                let len = shown.len() - parts(&target).1.len();
+                let len = shown.len() - split(&target).1.len();
                 dir = walked.map(|walked| (walked, len));
             }
         }

@@ -13,6 +13,7 @@ use bc_fs::dirfd::{self, own_path};
 use bc_fs::known::file_clock;
 use bc_fs::meta::Attributed;
 use bc_fs::mount::mount_number;
+use bc_fs::path::split;
 use bc_manifest::integrity::{Entry, Kind, ROOT};
 use bc_walk::{Error, FileStat, Identity};
 use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
@@ -24,7 +25,6 @@ use super::options::Repaired;
 use crate::lock;
 use crate::meta::{self, SourceXattrs, fstat, stat, stat_at};
 use crate::place::DestDir;
-use crate::sources::parts;
 use crate::stage::put::{NotPut, put_new};
 use crate::stage::{NotMade, SpecialEntry, remove, swapped};
 
@@ -124,7 +124,7 @@ impl Dirs {
         state: &mut TouchedDirs,
         path: &[u8],
     ) -> Result<(), Errno> {
-        let (parent, name) = parts(path);
+        let (parent, name) = split(path);
         let parent_dir = DestDir::open(restore.plan.top.fd.as_fd(), parent)?;
         match stat_at(&parent_dir.fd, name) {
             Err(Errno::NOENT) => {}
@@ -211,7 +211,7 @@ impl Dirs {
         id: Option<Identity>,
     ) -> Result<(), Error> {
         let failed = |errno| Error::new(restore.shown(path), "open", errno);
-        let (parent, name) = parts(path);
+        let (parent, name) = split(path);
         let parent = DestDir::open(restore.plan.top.fd.as_fd(), parent).map_err(failed)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = || rustix::fs::openat(&parent.fd, name, flags, Mode::empty());
@@ -334,7 +334,7 @@ fn make_link(restore: &Restore<'_>, need: &Need, target: &[u8]) -> Result<(), Er
         let text = "is there again: left as it is";
         Error::with_message(restore.shown(&need.path), "restore", text)
     };
-    let (above, name) = parts(&need.path);
+    let (above, name) = split(&need.path);
     let there = dirfd::open_below(restore.plan.top.fd.as_fd(), above)
         .map_err(Errno::from)
         .and_then(|dir| stat_at(dir, name));

@@ -4,6 +4,7 @@ use std::os::fd::AsFd;
 
 use bc_digest::{Digest, hash};
 use bc_fs::dirfd;
+use bc_fs::path::split;
 use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::io::Errno;
 
@@ -15,7 +16,6 @@ use super::sources::{Candidate, SourceIndex, open_regular};
 use crate::decide::digest_of;
 use crate::meta::stat_at;
 use crate::place::DestDir;
-use crate::sources::parts;
 use crate::stage::put::is_at;
 
 impl Healer<'_, '_> {
@@ -58,7 +58,7 @@ impl Healer<'_, '_> {
         let restore = self.restore;
         let shown = || restore.shown(&need.path);
         let said = |text: &'static str| Err(Error::with_message(shown(), "restore", text));
-        let (dir, name) = parts(&need.path);
+        let (dir, name) = split(&need.path);
         let dir = dirfd::open_below(restore.plan.top.fd.as_fd(), dir).map_err(Errno::from);
         match (dir.and_then(|dir| stat_at(dir, name)), need.loss) {
             (Err(Errno::NOENT), Loss::Removed) => Ok(None),
@@ -176,7 +176,7 @@ impl Healer<'_, '_> {
             self.foretell(names, None, Some(path));
             return Vec::new();
         }
-        let Ok(dir) = DestDir::open(top, parts(path).0) else {
+        let Ok(dir) = DestDir::open(top, split(path).0) else {
             return names;
         };
         let id = candidate.stat.id;
@@ -202,7 +202,7 @@ impl Healer<'_, '_> {
             || !own.is_root() && now.uid == own.as_raw();
         let top = self.restore.plan.top.fd.as_fd();
         let leads_there = |path: &&Vec<u8>| {
-            let (dir, name) = parts(path);
+            let (dir, name) = split(path);
             dirfd::open_below(top, dir)
                 .map_err(Errno::from)
                 .is_ok_and(|dir| is_at(dir.as_fd(), name, now.id))

@@ -9,6 +9,7 @@ use bc_edit::entry;
 use bc_edit::metadata::Subject;
 use bc_fs::dirfd::own_path;
 use bc_fs::meta::Attributed;
+use bc_fs::path::split;
 use bc_walk::{Error, ErrorKind, FileStat, Identity};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -18,7 +19,7 @@ use super::{PresentMeta, Restore};
 use crate::data::{ByteSink, DataError, Digesting, HUGE, Layout, ReadProgress, read_hash_write};
 use crate::meta::{self, LostMeta, SourceXattrs};
 use crate::place::{DestDir, Existing};
-use crate::sources::{parts, shown_below};
+use crate::sources::shown_below;
 use crate::stage::put::{Keep, NotPut, Replacement, is_at, put_new};
 use crate::stage::{self, NoStage, Stage, StageUse};
 
@@ -113,13 +114,13 @@ impl<'r, 'a> Healer<'r, 'a> {
         let failed = |op: &'static str, errno: Errno| {
             NotLinked::Failed(Error::new(restore.shown(&need.path), op, errno))
         };
-        let dir = restore.means.dirs.open(restore, parts(&need.path).0);
+        let dir = restore.means.dirs.open(restore, split(&need.path).0);
         let dir = dir.map_err(|not| {
             NotLinked::Failed(not.error(restore.shown(&need.path), "open directory"))
         })?;
         let stage = restore.means.id.stage(&dir, &need.path, None);
         restore.means.stages.begun(&need.path);
-        let (from, first) = (&source.dir.fd, parts(source.path).1);
+        let (from, first) = (&source.dir.fd, split(source.path).1);
         match entry::link(from, first, &dir.fd, &stage[..]).map_err(Errno::from) {
             Ok(()) => {}
             Err(
@@ -151,7 +152,7 @@ impl<'r, 'a> Healer<'r, 'a> {
         kept: &mut SecondNames,
     ) -> Result<Option<Vec<u8>>, Error> {
         let need = self.need(name);
-        let (above, last) = parts(&need.path);
+        let (above, last) = split(&need.path);
         let dir = dir.fd.as_fd();
         let put = match &name.present {
             None => {
@@ -224,7 +225,7 @@ impl<'r, 'a> Healer<'r, 'a> {
         let failed = |op: &'static str, errno: Errno| {
             NotStaged::Failed(Error::new(restore.shown(&need.path), op, errno))
         };
-        let dir = restore.means.dirs.open(restore, parts(&need.path).0);
+        let dir = restore.means.dirs.open(restore, split(&need.path).0);
         let dir = dir.map_err(|not| {
             NotStaged::Failed(not.error(restore.shown(&need.path), "open directory"))
         })?;
@@ -277,7 +278,7 @@ impl<'r, 'a> Healer<'r, 'a> {
         let present = match &name.present {
             None => None,
             Some(present) => {
-                let last = parts(&need.path).1;
+                let last = split(&need.path).1;
                 let path = [own_path(&dir.fd).as_bytes(), b"/", last].concat();
                 let xattrs = self.xattrs.at(&path);
                 let xattrs = xattrs.map_err(|errno| failed("getxattr", errno))?;

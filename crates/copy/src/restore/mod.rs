@@ -36,6 +36,7 @@ use std::sync::{Mutex, MutexGuard};
 use bc_digest::{Algorithm, Digest};
 use bc_edit::metadata::{FileMetadata, GivenTimes, sorted};
 use bc_fs::dirfd;
+use bc_fs::path::split;
 use bc_hash::HashProgress;
 use bc_integrity::{Reading, Verified, Work};
 use bc_manifest::integrity::{Entry, Kind};
@@ -49,7 +50,7 @@ use crate::lock;
 use crate::meta::{Giving, LostMeta, Xattrs, stat_at};
 use crate::options::Preserve;
 use crate::resume::random;
-use crate::sources::{parts, shown_below};
+use crate::sources::shown_below;
 use crate::stage::JobId;
 use dirs::{Dirs, Volume};
 use make::Healer;
@@ -312,7 +313,7 @@ impl Restore<'_> {
         if need.loss == Loss::Removed {
             return None;
         }
-        let (dir, name) = parts(&need.path);
+        let (dir, name) = split(&need.path);
         let dir = dirfd::open_below(self.plan.top.fd.as_fd(), dir).ok()?;
         Some(stat_at(dir, name).ok()?.id)
     }

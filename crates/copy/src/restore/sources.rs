@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use bc_digest::{Algorithm, CpuFeatures, Digest};
 use bc_fs::dirfd;
+use bc_fs::path::split;
 use bc_hash::{DigestSink, HashOptions, HashProgress, hash_with};
 use bc_integrity::Reading;
 use bc_pool::Cancel;
@@ -17,10 +18,10 @@ use bc_walk::{EntryId, FileKind, FileStat, Listing, Metadata, WalkOptions, Worke
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::destination::split;
+use crate::destination::dir_and_name;
 use crate::error::system_error;
 use crate::meta::{stat, stat_at};
-use crate::sources::{parts, shown_below};
+use crate::sources::shown_below;
 
 /// A tree, or a single file, as it was named.
 pub(super) struct Backup {
@@ -65,7 +66,7 @@ impl Backup {
         // Below what was named no link is followed; what was named may be one.
         let real = std::fs::canonicalize(path);
         let real = real.map_or_else(|_| path.to_owned(), PathBuf::into_os_string);
-        let (dir, name) = split(real.as_bytes());
+        let (dir, name) = dir_and_name(real.as_bytes());
         Ok(Backup {
             fd: dirfd::open_root(dir)
                 .map_err(Errno::from)
@@ -109,7 +110,7 @@ impl Backup {
 
     /// Returns the target of the link at a path, if there is one.
     pub(super) fn link(&self, path: &[u8]) -> Option<Vec<u8>> {
-        let (dir, name) = parts(path);
+        let (dir, name) = split(path);
         let dir = dirfd::open_below(self.fd.as_fd(), dir).ok()?;
         let target = rustix::fs::readlinkat(dir, name, Vec::new()).ok()?;
         self.name.is_none().then(|| target.into_bytes())
@@ -124,7 +125,7 @@ pub(super) fn open_regular(
     shown: Vec<u8>,
 ) -> Result<Option<Candidate>, bc_walk::Error> {
     let try_open = || {
-        let (dir, name) = parts(path);
+        let (dir, name) = split(path);
         let dir = dirfd::open_below(top, dir).map_err(Errno::from)?;
         if stat_at(&dir, name)?.kind() != FileKind::File {
             return Ok(None);

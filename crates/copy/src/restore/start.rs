@@ -25,7 +25,7 @@ use rustix::io::Errno;
 
 use super::needs::Collector;
 use super::options::RestoreOptions;
-use crate::destination::split;
+use crate::destination::dir_and_name;
 use crate::error::{error_at, system_error, usage_at};
 use crate::meta::stat;
 
@@ -104,7 +104,7 @@ impl RestoreRoot {
         let stat = FileStat::from(&stat.map_err(failed("stat"))?);
         let path = match stat.kind() {
             FileKind::Dir => root,
-            _ => split(root).0,
+            _ => dir_and_name(root).0,
         };
         let mounts = MountsBelow::read(path);
         let fd = dirfd::open_root(path)

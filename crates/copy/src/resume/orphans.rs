@@ -18,9 +18,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::rc::Rc;
 
-use bc_edit::entry;
 use bc_edit::journal::{Claim, FLAGS, FoundJournal, Journal, Key, check, push};
-use bc_edit::{Sweep, remove_unheld};
+use bc_edit::{Sweep, entry, remove_unheld};
+use bc_fs::path::split;
 use bc_fs::place::Place;
 use bc_fs::{Escaped, dirfd};
 use bc_manifest::time::format_rfc3339;
@@ -35,7 +35,7 @@ use crate::place::DestDir;
 use crate::resume::journal::{JournalContent, load};
 use crate::resume::known::KnownWork;
 use crate::resume::record::{self, JobRecord, Made};
-use crate::sources::{parts, shown_below};
+use crate::sources::shown_below;
 use crate::stage::{JobId, is_stage};
 
 /// Age up to which a journal or stage may be resumed from, in nanoseconds.
@@ -209,7 +209,7 @@ fn stages<'a>(
     let named = named.map(|(name, path)| (&path[..], Some(name)));
     let all = named.chain(known.unseen().map(|path| (path, None)));
     all.filter_map(move |(path, stage)| {
-        let below = parts(path).0;
+        let below = split(path).0;
         let dir = match &last {
             Some((at, dir)) if *at == below => dir.clone(),
             _ => Rc::new(DestDir::open(top.fd.as_fd(), below).ok()?),
@@ -264,7 +264,7 @@ pub(crate) fn remove_left(
         return false;
     };
     for path in &known.begun {
-        let (below, name) = parts(path);
+        let (below, name) = split(path);
         let Ok(dir) = DestDir::open(top.fd.as_fd(), below) else {
             continue;
         };

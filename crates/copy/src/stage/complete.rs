@@ -7,11 +7,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_edit::metadata::{FileMetadata, Subject};
+use bc_fs::dirfd::read_at;
 use bc_walk::{Error, ErrorKind, FileStat};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::decide::{digest_of, read_full};
+use crate::decide::digest_of;
 use crate::event::Event;
 use crate::meta;
 use crate::options::ReadBack;
@@ -112,7 +113,7 @@ fn direct(
         if count % ALIGNED != 0 {
             return Ok(Some(hasher.finalize()));
         }
-        if count < PIECE && read_full(file.as_fd(), &mut buffer[..ALIGNED], at)? == 0 {
+        if count < PIECE && read_at(file.as_fd(), &mut buffer[..ALIGNED], at)? == 0 {
             return Ok(Some(hasher.finalize()));
         }
     }
