@@ -9,14 +9,12 @@ use std::path::PathBuf;
 
 use bc_digest::Digest;
 use bc_edit::atomic::AsRead;
-use bc_edit::journal::{FLAGS, check};
-use bc_edit::output::takes_at_once;
-use bc_fs::place::Place;
+use bc_edit::journal::check;
 use bc_manifest::integrity::{
     Entry, Header, Kind, Meta, Policy, ROOT, Reader, Scope, check_seal, path_order,
 };
 use bc_walk::{FileKind, FileStat};
-use rustix::fs::{CWD, OFlags};
+use rustix::fs::CWD;
 
 use super::plan::{ManifestPlan, early_plan, heads, push};
 use crate::destination::Top;
@@ -48,9 +46,8 @@ impl Earlier {
 
 /// Returns the recorded root of a manifest that cannot be carried on, if the existing file is one.
 pub(super) fn root_of_other(plan: &ManifestPlan) -> Option<Vec<u8>> {
-    let place = Place::find(&plan.file).ok()?;
-    let file = place.open(place.name(), OFlags::RDONLY | FLAGS).ok()?;
-    let reader = Reader::new(BufReader::new(File::from(file)), Policy::Force).ok()?;
+    let file = plan.open().ok()??;
+    let reader = Reader::new(BufReader::new(file), Policy::Force).ok()?;
     reader.header().root.clone()
 }
 
@@ -74,18 +71,12 @@ pub(super) enum Whole {
 
 /// Looks at the file in the manifest's place.
 pub(super) fn look(options: &CopyOptions, plan: &ManifestPlan, whole: Whole) -> ExistingManifest {
-    let Ok(place) = Place::find(&plan.file) else {
-        return ExistingManifest::Nothing;
-    };
-    if takes_at_once(&plan.file) {
-        return ExistingManifest::Nothing;
-    }
-    match place.open(place.name(), OFlags::RDONLY | FLAGS) {
-        Ok(file) => match Earlier::of(options, plan, File::from(file), whole) {
+    match plan.open() {
+        Ok(None) => ExistingManifest::Nothing,
+        Ok(Some(file)) => match Earlier::of(options, plan, file, whole) {
             Ok(earlier) => ExistingManifest::Manifest(Box::new(earlier)),
             Err(why) => ExistingManifest::Other(why),
         },
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => ExistingManifest::Nothing,
         Err(error) => ExistingManifest::Other(error.to_string()),
     }
 }

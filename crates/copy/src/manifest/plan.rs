@@ -3,11 +3,17 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
+use bc_edit::journal::FLAGS;
+use bc_edit::output::takes_at_once;
+use bc_fs::place::Place;
 use bc_manifest::integrity::{Entry, ROOT, path_order};
 use bc_walk::FileKind;
+use rustix::fs::OFlags;
 
 use crate::destination::{Source, Top, place_of};
 use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
@@ -29,6 +35,20 @@ pub(crate) struct ManifestPlan {
 }
 
 impl ManifestPlan {
+    /// Opens the existing file in its place; `None` if there is none, or what is there takes all at
+    /// once and keeps nothing.
+    pub(super) fn open(&self) -> io::Result<Option<File>> {
+        let place = Place::find(&self.file).ok();
+        let Some(place) = place.filter(|_| !takes_at_once(&self.file)) else {
+            return Ok(None);
+        };
+        match place.open(place.name(), OFlags::RDONLY | FLAGS) {
+            Ok(file) => Ok(Some(File::from(file))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Returns the path that a manifest of this directory records as its root.
     pub(crate) fn real_root(&self) -> Vec<u8> {
         let root = place_of(OsStr::from_bytes(&self.root));

@@ -12,15 +12,12 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
 use bc_digest::{Algorithm, Digest, Hasher};
-use bc_edit::journal::{FLAGS, check};
-use bc_edit::output::takes_at_once;
+use bc_edit::journal::check;
 use bc_fs::dirfd::{self, OpenDirs};
 use bc_fs::path::split;
-use bc_fs::place::Place;
 use bc_manifest::integrity::{Meta, Policy, Reader, Scope, read_seal};
 use bc_pool::Cursor;
 use bc_walk::{DirId, FileKind};
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 
@@ -206,11 +203,7 @@ fn stamp_of(keys: &Map<String, Value>) -> Option<Stamp> {
 }
 
 fn open(plan: &ManifestPlan) -> Option<File> {
-    if takes_at_once(&plan.file) {
-        return None;
-    }
-    let place = Place::find(&plan.file).ok()?;
-    let file = File::from(place.open(place.name(), OFlags::RDONLY | FLAGS).ok()?);
+    let file = plan.open().ok()??;
     // A file that another user may have written proves nothing.
     matches!(check(&file), Ok(Ok(_))).then_some(file)
 }
