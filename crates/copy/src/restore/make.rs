@@ -24,7 +24,7 @@ use crate::stage::put::{Keep, NotPut, Replacement, is_at, put_new};
 use crate::stage::{self, NoStage, Stage, StageUse};
 
 /// State of one worker.
-pub(super) struct Healer<'r, 'a> {
+pub(super) struct RepairWorker<'r, 'a> {
     pub(super) restore: &'r Restore<'a>,
     pub(super) buffer: Vec<u8>,
     pub(super) xattrs: SourceXattrs,
@@ -89,9 +89,9 @@ pub(super) enum NotLinked {
 /// Files that have a second name already.
 pub(super) type SecondNames = Vec<Identity>;
 
-impl<'r, 'a> Healer<'r, 'a> {
-    pub(super) fn new(restore: &'r Restore<'a>) -> Healer<'r, 'a> {
-        Healer {
+impl<'r, 'a> RepairWorker<'r, 'a> {
+    pub(super) fn new(restore: &'r Restore<'a>) -> RepairWorker<'r, 'a> {
+        RepairWorker {
             restore,
             buffer: Vec::new(),
             xattrs: SourceXattrs::new(),

@@ -2,7 +2,7 @@
 //!
 //! Flow: bc-integrity's `verify` runs first, guards and all; `needs` are the paths that it found,
 //! with their records, and which of them are names of one file; `dirs` makes directories that are
-//! missing, and links. Workers repair groups (`heal`) from `sources`: files at the same path
+//! missing, and links. Workers repair groups (`repair`) from `sources`: files at the same path
 //! of a copy first, then, once all of those are tried, any file with the content under any name.
 //! `make` copies to a stage while the digest is compared, and `put` gives it the name, and the file
 //! that had it a second one. Directories get their times last.
@@ -14,10 +14,10 @@
 //! - A file that is not as verify found it is left alone.
 
 mod dirs;
-mod heal;
 mod make;
 mod needs;
 mod options;
+mod repair;
 mod sources;
 mod stages;
 mod start;
@@ -53,7 +53,7 @@ use crate::resume::random;
 use crate::sources::shown_below;
 use crate::stage::JobId;
 use dirs::{Dirs, Volume};
-use make::Healer;
+use make::RepairWorker;
 use needs::{Collector, NameGroup, Need, Records, describe, groups};
 use sources::{Backup, SearchMeans, SourceIndex};
 use stages::Stages;
@@ -245,7 +245,7 @@ impl Restore<'_> {
             self.identity(need)
         });
         let workers = reading.workers;
-        self.heal(&groups, workers, None)?;
+        self.repair(&groups, workers, None)?;
         let wanted = self.looked_for(&groups);
         if !wanted.digests.is_empty() && !self.plan.from.is_empty() && !self.is_over() {
             let means = SearchMeans {
@@ -259,7 +259,7 @@ impl Restore<'_> {
             let begins = |files, bytes| self.begins("search", files, bytes);
             let (index, errors) = SourceIndex::of(&self.plan.from, &wanted, means, begins)?;
             errors.iter().for_each(|error| self.unreadable(error));
-            self.heal(&groups, workers, Some(&index))?;
+            self.repair(&groups, workers, Some(&index))?;
         }
         Ok(())
     }
@@ -268,7 +268,7 @@ impl Restore<'_> {
         (self.means.observer)(RestoreEvent::Begins { what, files, bytes });
     }
 
-    fn heal(
+    fn repair(
         &self,
         groups: &[NameGroup],
         workers: usize,
@@ -277,12 +277,12 @@ impl Restore<'_> {
         let next = AtomicUsize::new(0);
         let workers = workers.min(groups.len().div_ceil(GROUPS_EACH)).max(1);
         bc_pool::run(workers, |_| {
-            let mut healer = Healer::new(self);
+            let mut worker = RepairWorker::new(self);
             while let Some(group) = groups.get(next.fetch_add(1, Relaxed)) {
                 if self.is_over() {
                     return;
                 }
-                healer.heal(group, index);
+                worker.repair(group, index);
             }
         })?;
         Ok(())

@@ -208,7 +208,7 @@ impl StageSite {
         let mut piece = Vec::new();
         record::push_job(&mut piece, &self.job);
         orphans::push_top(&mut piece, &self.top);
-        push(&mut piece, record::HEALS, |_| {});
+        push(&mut piece, record::RESTORES, |_| {});
         claim.begin(&key, &mut piece)
     }
 }

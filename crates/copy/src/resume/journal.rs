@@ -172,7 +172,7 @@ pub(crate) fn load(journal: &Journal, boot: &[u8; 16]) -> io::Result<Option<Jour
             }
             record::DURABLE => known.made_durable(),
             record::STAGE => known.stages.extend(record::stage(body)),
-            record::HEALS => known.heals = true,
+            record::RESTORES => known.is_restore = true,
             record::MADE => {
                 if let Some((path, made)) = record::made(body) {
                     known.made.entry(path).or_default().push(made);

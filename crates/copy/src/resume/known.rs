@@ -32,7 +32,7 @@ pub(crate) struct KnownWork {
     /// Files that were begun and are not recorded as complete: their stages may be there.
     pub(crate) begun: HashSet<Vec<u8>>,
     /// True if the journal belongs to the repair of a tree instead of a copy.
-    pub(crate) heals: bool,
+    pub(crate) is_restore: bool,
     /// Files that the stages of a repair may lead to, by the paths that they are for.
     pub(crate) made: HashMap<Vec<u8>, Vec<Made>>,
     /// Directories that its roots were.

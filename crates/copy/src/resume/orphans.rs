@@ -113,7 +113,7 @@ fn journal(path: &Path, key: &Key, now: i64, observer: &Observer<'_>) {
     let Ok(Some(JournalContent { known, .. })) = load(&journal, &[0; 16]) else {
         return;
     };
-    if known.heals {
+    if known.is_restore {
         let left = |path: &[u8], why: &str| {
             let text = format!("{}: {why}: left alone", Escaped(path));
             observer(Event::Warning(&text));

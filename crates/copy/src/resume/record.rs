@@ -27,7 +27,7 @@ pub(crate) const TOP: u8 = 16;
 pub(crate) const BEGUN: u8 = 17;
 
 /// The journal belongs to the repair of a tree, not to a copy.
-pub(crate) const HEALS: u8 = 18;
+pub(crate) const RESTORES: u8 = 18;
 /// File that the stage of a repair may lead to.
 pub(crate) const MADE: u8 = 19;
 

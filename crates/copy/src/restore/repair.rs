@@ -9,7 +9,9 @@ use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::io::Errno;
 
 use super::Reach;
-use super::make::{Healer, LinkSource, NotLinked, NotStaged, Present, SecondNames, UnrepairedName};
+use super::make::{
+    LinkSource, NotLinked, NotStaged, Present, RepairWorker, SecondNames, UnrepairedName,
+};
 use super::needs::{NameGroup, Need};
 use super::options::{Loss, Repaired};
 use super::sources::{Candidate, SourceIndex, open_regular};
@@ -18,10 +20,10 @@ use crate::meta::stat_at;
 use crate::place::DestDir;
 use crate::stage::put::is_at;
 
-impl Healer<'_, '_> {
+impl RepairWorker<'_, '_> {
     /// Repairs names from files at their recorded paths, or, with an index, from any. Names without
     /// a source stay unsettled.
-    pub(super) fn heal(&mut self, group: &NameGroup, index: Option<&SourceIndex>) {
+    pub(super) fn repair(&mut self, group: &NameGroup, index: Option<&SourceIndex>) {
         let names = self.names(group);
         let Some(first) = names.first() else {
             return;
