@@ -9,14 +9,14 @@ use bc_fs::shortage::Shortage;
 use bc_pool::Cancel;
 use bc_walk::{Identity, Stamp};
 
-use crate::act::moving::copies::Copies;
-use crate::act::moving::relocate::Arrived;
+use crate::act::moving::existing_target::Arrived;
+use crate::act::moving::existing_target::Copies;
 use crate::act::temp::Temps;
 use crate::check::abilities::Abilities;
 use crate::check::dir::Parents;
+use crate::check::dir::RealPlaces;
 use crate::check::freed::Ledger;
 use crate::check::open_file::OpenFile;
-use crate::check::real_places::RealPlaces;
 use crate::journal::Journal;
 use crate::leftovers::claim::Blocked;
 use crate::options::PruneOptions;

@@ -8,23 +8,22 @@ use bc_fs::shortage::is_shortage;
 use bc_pool::Cancel;
 use rustix::io::Errno;
 
-use crate::act::delete;
 use crate::act::hardlink;
-use crate::act::moving::relocate;
+use crate::act::moving::destination;
 use crate::act::reflink;
 use crate::act::symlink;
-use crate::check::checked_at::CheckedAt;
+use crate::act::temp;
+use crate::check::abilities;
+use crate::check::dir::CheckedAt;
 use crate::check::freed::Ledger;
 use crate::check::open_file::{self, OpenFile};
-use crate::check::permitted;
 use crate::check::precheck::{Ready, Refusal};
 use crate::journal::{About, Journal};
 use crate::leftovers::claim;
 use crate::means::{Run, Shared, State};
 use crate::options::{PruneOptions, RunMode};
 use crate::outcomes::Events;
-use crate::plan;
-use crate::plan::{Acted, GroupPlan, Target};
+use crate::plan::{self, Acted, GroupPlan, Target};
 use crate::skip::Skip;
 use crate::step::{Action, PruneEvent, PruneSummary, StepKind, StepOutcome};
 use crate::workers;
@@ -153,7 +152,7 @@ impl Run<'_> {
             Action::Reflink => StepKind::Reflink,
             Action::Symlink => StepKind::Symlink(Vec::new()),
             Action::Delete => StepKind::Delete,
-            Action::Move(dir) => StepKind::Move(relocate::destination(dir, &file.path)),
+            Action::Move(dir) => StepKind::Move(destination::path_below(dir, &file.path)),
         };
         let mut step = self.step(kind, file, kept_file);
         state.catch_up(kept_file);
@@ -301,7 +300,7 @@ impl Run<'_> {
                 .relocate(place, kept_file, target, to, number, state)
                 .map(|found| lost = found),
             StepKind::Delete | StepKind::Leftover => {
-                delete::act(kept_file, target, &self.means.shared.temps)
+                temp::delete(kept_file, target, &self.means.shared.temps)
             }
         };
         self.end(number, &acted, target);
@@ -355,8 +354,8 @@ impl Run<'_> {
         if matches!(kind, StepKind::Hardlink) {
             // Its temporary name is one of the kept file.
             let caller = &self.abilities.caller;
-            claim.check_removable(caller, permitted::owner(kept_file))?;
-            claim.check_removable(caller, permitted::owner(target))?;
+            claim.check_removable(caller, abilities::owner(kept_file))?;
+            claim.check_removable(caller, abilities::owner(target))?;
         }
         Ok(Some(claim))
     }

@@ -1,6 +1,5 @@
 //! The steps: each takes proven files, and proves once more what its change rests on.
 
-pub(crate) mod delete;
 pub(crate) mod hardlink;
 pub(crate) mod moving;
 pub(crate) mod reflink;

@@ -9,8 +9,8 @@ use bc_fs::path::join;
 use rustix::io::Errno;
 
 use crate::act::temp::{Temps, discard, replace};
+use crate::check::dir::RealPlaces;
 use crate::check::open_file::OpenFile;
-use crate::check::real_places::RealPlaces;
 use crate::skip::Skip;
 
 /// The operation that fails where a link is made and does not lead to the kept file.

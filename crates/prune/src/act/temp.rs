@@ -1,6 +1,7 @@
-//! Temporary names, and the swap that puts something new in a name's place
-//! without the name ever missing and without losing what another process may
-//! have put there in the meantime.
+//! Temporary names, the swap that puts something new in a name's place without the name ever missing
+//! and without losing what another process may have put there in the meantime, and the removal of a
+//! name: delete takes it away while a distinct, verified file with the same content is held open and
+//! still has its own.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -207,4 +208,22 @@ pub(crate) fn settle_taken(
 
 fn displaced(target: &OpenFile, temp: &CStr) -> Skip {
     Skip::Displaced(sibling(&target.path, temp.to_bytes()))
+}
+
+/// Removes the target's name.
+pub(crate) fn delete(kept_file: &OpenFile, target: &OpenFile, temps: &Temps) -> Result<(), Skip> {
+    if kept_file.stat.id == target.stat.id {
+        return Err(Skip::AlreadyLinked);
+    }
+    remove(target, temps, || kept_file.outlives(target))
+}
+
+/// Removes a leftover name that is another name of the kept file.
+pub(crate) fn delete_extra_link(kept_file: &OpenFile, target: &OpenFile) -> Result<(), Skip> {
+    kept_file.check_name().map_err(Skip::of_kept_file)?;
+    match identity_at(&target.dir, &target.name)? {
+        Some(id) if id == kept_file.stat.id => Ok(entry::unlink(&target.dir, &target.name)?),
+        Some(_) => Err(Skip::Changed),
+        None => Err(Skip::Gone),
+    }
 }

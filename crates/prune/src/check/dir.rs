@@ -7,17 +7,18 @@ use std::ffi::CString;
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use bc_find::groups::FileRef;
 use bc_fs::call;
 use bc_fs::dirfd;
 use bc_fs::dirfd::OpenDirs;
 use bc_fs::meta::{self, FullStat};
+use bc_fs::mount::BindMounts;
 use bc_fs::path::{below, split};
 use bc_pool::Cancel;
 use bc_walk::Identity;
 
-use crate::check::checked_at::CheckedAt;
 use crate::leftovers::claim::{Blocked, Claim};
 use crate::skip::Skip;
 
@@ -176,4 +177,108 @@ impl Parents {
     pub(crate) fn let_go(&mut self) {
         *self = Parents::default();
     }
+}
+
+/// Age up to which a result is still relied on: which directory a path leads to, and which metadata
+/// a file has. Some hundred small files are processed meanwhile, so that a longer time wins
+/// nothing, and one large file is compared as long; it is less than two ticks of the clock for file
+/// times.
+const RECHECK_AFTER: Duration = Duration::from_millis(20);
+
+/// Time of a check or a change.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct CheckedAt(Instant);
+
+impl CheckedAt {
+    /// Returns the time; in tests that of a [clock](clock) that they set: where each call of a run
+    /// fails in turn, the number of calls must not depend on the speed of the run.
+    pub(crate) fn now() -> CheckedAt {
+        #[cfg(not(test))]
+        return CheckedAt(Instant::now());
+        #[cfg(test)]
+        return CheckedAt(clock::now());
+    }
+
+    pub(crate) fn since(self, earlier: CheckedAt) -> Duration {
+        self.0.saturating_duration_since(earlier.0)
+    }
+
+    /// Returns true if a result of that time can still be relied on `now`.
+    pub(crate) fn is_fresh(self, now: CheckedAt) -> bool {
+        now.since(self) < RECHECK_AFTER
+    }
+}
+
+/// The clock of each thread of the tests of this crate.
+#[cfg(test)]
+pub(crate) mod clock {
+    use std::cell::Cell;
+    use std::sync::OnceLock;
+    use std::time::{Duration, Instant};
+
+    static START: OnceLock<Instant> = OnceLock::new();
+
+    thread_local! {
+        static PASSED: Cell<Duration> = Cell::default();
+        static STEP: Cell<Duration> = Cell::default();
+    }
+
+    pub(crate) fn now() -> Instant {
+        pass(STEP.get());
+        *START.get_or_init(Instant::now) + PASSED.get()
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(time: Duration) {
+        PASSED.set(PASSED.get() + time);
+    }
+
+    /// Moves the clock on by this much at each reading. Initially it stands still.
+    pub(crate) fn pass_each_time(time: Duration) {
+        STEP.set(time);
+    }
+}
+
+/// Places behind bind mounts, as they were when this was made.
+#[derive(Debug)]
+pub(crate) struct RealPlaces(BindMounts);
+
+impl RealPlaces {
+    pub(crate) fn read() -> RealPlaces {
+        RealPlaces(BindMounts::read())
+    }
+
+    /// The path and a descriptor of the place where a directory is that is seen at `path`; `None`
+    /// where that is its own, and where none of the others leads to it now.
+    pub(crate) fn of(&self, dir: impl AsFd, path: &[u8]) -> Option<(Vec<u8>, OwnedFd)> {
+        found(dir, self.0.places(path))
+    }
+
+    /// The same for undo, which is to find the owners that the run saw, and to change files there.
+    pub(crate) fn to_undo_at(&self, dir: impl AsFd, path: &[u8]) -> Option<Vec<u8>> {
+        found(dir, self.0.places_to_change(path)).map(|(place, _)| place)
+    }
+
+    /// The places for undo of what is mounted at or below directories for which this holds.
+    pub(crate) fn mounted(&self, holds: impl Fn(&[u8]) -> bool) -> Vec<Vec<u8>> {
+        let points = self.0.points().filter(|point| holds(point));
+        let place = |point: &[u8]| {
+            let seen = dirfd::open_root(b"/").and_then(|top| dirfd::open_below(top, point));
+            self.to_undo_at(seen.ok()?, point)
+        };
+        points.filter_map(place).collect()
+    }
+}
+
+/// The first of the places that leads to a directory.
+fn found(dir: impl AsFd, places: Vec<Vec<u8>>) -> Option<(Vec<u8>, OwnedFd)> {
+    if places.is_empty() {
+        return None;
+    }
+    let id = meta::stat(dir).ok()?.id;
+    places.into_iter().find_map(|place| {
+        let opened = dirfd::open_root(b"/").and_then(|top| dirfd::open_below(top, &place));
+        let opened = opened.ok()?;
+        (meta::stat(&opened).ok()?.id == id).then_some((place, opened))
+    })
 }

@@ -15,9 +15,9 @@ use bc_read::space::{Shares, Space};
 use bc_walk::Identity;
 
 use crate::check::abilities::Abilities;
+use crate::check::compare::is_one_mount;
+use crate::check::compare::mounts_differ;
 use crate::check::dir;
-use crate::check::distinct::differ;
-use crate::check::distinct::is_one_mount;
 use crate::check::open_file::OpenFile;
 use crate::options::{Force, RunMode};
 use crate::skip::Skip;
@@ -225,7 +225,7 @@ impl Abilities<'_> {
     /// same: the kernel lets none lead from one mount to another, bind mounts and mounted files
     /// included.
     pub(crate) fn across(&mut self, kept_file: &OpenFile, held: &OpenFile) -> call::Result<bool> {
-        if differ(kept_file.mount, held.dir.facts()?.mount) {
+        if mounts_differ(kept_file.mount, held.dir.facts()?.mount) {
             return Ok(true);
         }
         Ok(match self.traits(held).copy_up {

@@ -4,13 +4,9 @@
 
 pub(crate) mod abilities;
 pub(crate) mod caller;
-pub(crate) mod checked_at;
 pub(crate) mod compare;
 pub(crate) mod dir;
-pub(crate) mod distinct;
 pub(crate) mod freed;
 pub(crate) mod meta;
 pub(crate) mod open_file;
-pub(crate) mod permitted;
 pub(crate) mod precheck;
-pub(crate) mod real_places;

@@ -12,13 +12,13 @@ use bc_walk::Identity;
 
 use crate::act::reflink;
 use crate::act::symlink;
-use crate::check::checked_at::CheckedAt;
+use crate::check::abilities;
+use crate::check::compare::check_distinct;
 use crate::check::compare::compare_while;
-use crate::check::distinct;
+use crate::check::dir::CheckedAt;
 use crate::check::freed::TakenSpace;
 use crate::check::meta::difference;
 use crate::check::open_file::{self, OpenFile, Watched};
-use crate::check::permitted;
 use crate::leftovers::sweep::StageSources;
 use crate::means::{Run, State};
 use crate::options::Force;
@@ -185,7 +185,7 @@ impl Run<'_> {
                 });
             }
             Need::Blocks => reflink::check(kept_file, held)?,
-            Need::Distinct => distinct::check(kept_file, held)?,
+            Need::Distinct => check_distinct(kept_file, held)?,
             Need::Numbered => self.abilities.apart(kept_file, held)?,
             Need::LinkText => {
                 let places = self.means.shared.real_places();
@@ -202,7 +202,9 @@ impl Run<'_> {
                 }
             }
             Need::Writable => self.abilities.writable(held, kind)?,
-            Need::Permitted => permitted::check(&self.abilities.caller, kept_file, held, kind)?,
+            Need::Permitted => {
+                abilities::check_permitted(&self.abilities.caller, kept_file, held, kind)?
+            }
             Need::Below => {
                 let is_usable = self.abilities.check_layers(kept_file, held, kind)?;
                 return Ok(Fact::Is(!is_usable));
@@ -278,7 +280,7 @@ impl Run<'_> {
     pub(crate) fn distinct(&self, kept_file: &OpenFile, held: &OpenFile) -> Result<(), Skip> {
         match self.options.force {
             Force::Yes => Ok(()),
-            Force::No => distinct::check(kept_file, held),
+            Force::No => check_distinct(kept_file, held),
         }
     }
 }

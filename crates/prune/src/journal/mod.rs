@@ -16,7 +16,6 @@
 mod read;
 mod record;
 mod roots;
-mod tree_action;
 mod trust;
 
 use std::collections::HashSet;
@@ -54,7 +53,7 @@ use self::record::{Copied, End, Inode, MAGIC, Made, RunHeader, SCHEMA};
 use self::roots::Bounds;
 use self::trust::Locked;
 use crate::act::moving::existing_target::CopyOrigin;
-use crate::check::checked_at::CheckedAt;
+use crate::check::dir::CheckedAt;
 use crate::check::dir::Dir;
 use crate::check::open_file::OpenFile;
 use crate::options::RunMode;
@@ -62,8 +61,7 @@ use crate::skip::Skip;
 use crate::step::Action;
 
 pub(crate) use self::read::{Copy, Index, Steps, earlier_copies};
-pub(crate) use self::record::{JournalStep, Recorded};
-pub(crate) use self::tree_action::TreeAction;
+pub(crate) use self::record::{JournalStep, Recorded, TreeAction};
 
 /// Interval at which the lines are forced to the disk.
 const SYNC_EVERY: Duration = Duration::from_secs(1);

@@ -19,8 +19,7 @@ use bc_walk::Identity;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use super::record::{Copied, End, JournalStep, MAGIC, RunHeader, SCHEMA};
-use super::tree_action::TreeAction;
+use super::record::{Copied, End, JournalStep, MAGIC, RunHeader, SCHEMA, TreeAction};
 use super::trust::Locked;
 use super::{refused, trust};
 use crate::act::moving::existing_target::CopyOrigin;

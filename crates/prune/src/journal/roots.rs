@@ -12,8 +12,8 @@ use bc_fs::dirfd;
 use bc_fs::path::{join, split};
 
 use crate::check::dir;
+use crate::check::dir::RealPlaces;
 use crate::check::open_file::OpenFile;
-use crate::check::real_places::RealPlaces;
 use crate::step::Action;
 
 /// Directories that a run acts in.

@@ -27,8 +27,8 @@ use bc_walk::{FileKind, FileStat, Identity};
 use rustix::fs::{Dir, Mode, OFlags};
 
 use crate::act::temp::{self, Temps};
+use crate::check::compare::check_distinct;
 use crate::check::compare::is_beginning;
-use crate::check::distinct;
 use crate::check::open_file::{OpenFile, identity_at};
 use crate::skip::Skip;
 
@@ -199,7 +199,7 @@ impl<'s> RemovableStage<'s> {
             return Ok(Some(RemovableStage { held, content }));
         }
         for source in sources {
-            if distinct::check(source, &held).is_ok()
+            if check_distinct(source, &held).is_ok()
                 && is_beginning(&held.file, &source.file, size, cancel)?
                 && source.check().is_ok()
             {

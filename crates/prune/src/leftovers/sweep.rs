@@ -12,15 +12,14 @@ use bc_fs::meta;
 use bc_fs::path::sibling;
 use bc_walk::Identity;
 
-use crate::act::delete;
 use crate::act::moving::aside::give_up;
-use crate::act::moving::relocate;
-use crate::act::moving::relocate::Arrived;
+use crate::act::moving::destination;
+use crate::act::moving::existing_target::Arrived;
+use crate::act::temp;
 use crate::check::compare::compare;
 use crate::check::meta::not_in;
 use crate::check::open_file::{self, OpenFile};
-use crate::leftovers::claim;
-use crate::leftovers::{self, LeftFiles, RemovableStage};
+use crate::leftovers::{self, LeftFiles, RemovableStage, claim};
 use crate::means::{Run, State};
 use crate::options::{OnMetadataDiff, RunMode};
 use crate::skip::Skip;
@@ -92,11 +91,11 @@ impl Run<'_> {
         }
         kept_file.settle()?;
         if same {
-            delete::extra_link(kept_file, &held)?;
+            temp::delete_extra_link(kept_file, &held)?;
         } else {
             kept_file.wait_for_tick();
             match copy {
-                None => delete::act(kept_file, &held, &self.means.shared.temps)?,
+                None => temp::delete(kept_file, &held, &self.means.shared.temps)?,
                 Some(copy) => {
                     let own = held.metadata()?;
                     let id = copy.mark();
@@ -131,7 +130,7 @@ impl Run<'_> {
         let Action::Move(given) = &self.options.action else {
             return Err(Skip::Original);
         };
-        let to = relocate::destination(given, &original.path);
+        let to = destination::path_below(given, &original.path);
         let mut found = self.copies_at(&to, copy.id).ok_or(Skip::Original)?;
         if !copy.proves_mounted(&found.mark()) {
             return Err(Skip::Original);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::super::undo;
 use super::*;
-use crate::check::checked_at::clock;
 use crate::check::dir::Parents;
+use crate::check::dir::clock;
 
 /// Longer than anything is relied on.
 pub(super) const LATER: Duration = Duration::from_millis(25);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::*;
-use crate::check::checked_at::clock;
+use crate::check::dir::clock;
 
 const ERRORS: [Errno; 5] = [
     Errno::IO,

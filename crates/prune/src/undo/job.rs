@@ -1,11 +1,11 @@
-//! Steps taken back as a job.
+//! Steps taken back as a job, and what is reported of each.
 
 use std::path::{Path, PathBuf};
 
 use bc_fs::PathError;
 use bc_walk::job::{Error, Means, Progress, missing, path_of, require, unless_cancelled};
 
-use super::{UndoEvent, UndoOutcome, undo};
+use super::undo;
 use crate::options::RunMode;
 use crate::skip::Skip;
 
@@ -124,4 +124,55 @@ pub struct RestoredFile {
     pub path: PathBuf,
     /// Metadata that could not be restored, each with the reason: an owner, an attribute.
     pub lost: Vec<String>,
+}
+
+/// Outcome of undoing one step of the journal.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum UndoOutcome {
+    /// The file is a separate one again. `lost` lists metadata that could not be given back.
+    Restored {
+        /// Owner, attribute … and the system's reason.
+        lost: Vec<String>,
+    },
+    /// A dry run: it would be restored. `lost` lists metadata that could not be given back, as far
+    /// as that can be known before.
+    Would {
+        /// Same as for a restored file.
+        lost: Vec<String>,
+    },
+    /// There is nothing to undo: the name is a file of its own.
+    Unneeded,
+    /// It could not be restored; with [`Skip::UnknownStage`], no step is about this name, and it
+    /// stays as it is.
+    Failed(Skip),
+}
+
+/// One name that undo processed.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct UndoEvent<'a> {
+    /// The name, absolute.
+    pub path: &'a [u8],
+    /// Action that prune had taken on it: `hardlink`, `delete` …
+    pub action: &'a str,
+    /// Outcome of undo.
+    pub outcome: &'a UndoOutcome,
+}
+
+/// Totals.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct UndoSummary {
+    /// Names restored, or that a dry run would restore.
+    pub restored: u64,
+    /// Number of those that did not get all their metadata back, or would not.
+    pub incomplete: u64,
+    /// Steps that needed nothing.
+    pub unneeded: u64,
+    /// Steps that could not be undone.
+    pub failed: u64,
+    /// Temporaries of killed runs that were removed.
+    pub leftovers: u64,
+    /// The numbers of lines of the journal that are damaged: their steps are not undone.
+    pub damaged: Vec<u64>,
 }

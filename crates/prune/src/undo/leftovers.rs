@@ -18,16 +18,14 @@ use bc_walk::{FileStat, Identity};
 use rustix::io::Errno;
 
 use super::reference;
-use crate::act::delete;
 use crate::act::moving::copy::digest;
 use crate::act::temp::{self, Temps};
+use crate::check::compare::check_distinct;
 use crate::check::compare::compare;
 use crate::check::dir;
-use crate::check::distinct;
 use crate::check::open_file::{self, OpenFile};
 use crate::journal::JournalStep;
-use crate::leftovers::claim;
-use crate::leftovers::{self, LeftFiles, RemovableStage};
+use crate::leftovers::{self, LeftFiles, RemovableStage, claim};
 use crate::options::RunMode;
 use crate::skip::Skip;
 
@@ -451,7 +449,7 @@ fn equal(
     let found = OpenFile::find(dir, name, name.as_bytes()).ok()?;
     let same = match kept {
         Some(kept) if found.stat.id == kept.stat.id => Ok(true),
-        Some(kept) => distinct::check(kept, &found)
+        Some(kept) => check_distinct(kept, &found)
             .and_then(|()| compare(&kept.file, &found.file, kept.stat.stamp.size, cancel))
             .map(|_| true),
         None => {
@@ -468,8 +466,8 @@ fn equal(
 
 fn remove(kept: &OpenFile, found: &OpenFile, temps: &Temps) -> Result<(), Skip> {
     match found.stat.id == kept.stat.id {
-        true => delete::extra_link(kept, found),
-        false => delete::act(kept, found, temps),
+        true => temp::delete_extra_link(kept, found),
+        false => temp::delete(kept, found, temps),
     }
 }
 

@@ -2,20 +2,15 @@
 //! allow it. It changes a name only while the name is exactly what the step left, and only by the
 //! same swap as prune.
 
-mod finish;
 mod foresee;
 mod job;
 mod leftovers;
 mod moved;
 mod names;
-mod outcome;
-mod overlay;
-mod remake;
 mod trees;
 mod volumes;
 
-pub use self::job::{RestoredFile, UndoJob, Undone};
-pub use self::outcome::{UndoEvent, UndoOutcome, UndoSummary};
+pub use self::job::{RestoredFile, UndoEvent, UndoJob, UndoOutcome, UndoSummary, Undone};
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
@@ -39,10 +34,9 @@ use bc_walk::{FileKind, FileStat, Identity};
 use rustix::fs::{Mode as Permissions, OFlags};
 use rustix::io::Errno;
 
+use self::foresee::Overlay;
 use self::leftovers::{Leftovers, put_in_place};
-use self::names::{ContentProof, StrayNames};
-use self::overlay::Overlay;
-use self::remake::of_kept;
+use self::names::{ContentProof, StrayNames, of_kept};
 use self::trees::Trees;
 use self::volumes::Volumes;
 use crate::act::moving::copy::digest;

@@ -10,11 +10,12 @@ use bc_walk::{FileKind, FileStat};
 use super::names::{Another, ContentProof};
 use super::{Found, Undo, UndoOutcome, may_be};
 use crate::act::moving::aside::give_up;
+use crate::act::moving::existing_target::Arrived;
 use crate::act::moving::existing_target::CopyOrigin;
-use crate::act::moving::relocate::{Arrived, How, Move, MoveMeans};
+use crate::act::moving::relocate::{How, Move, MoveMeans};
+use crate::check::compare::check_distinct;
 use crate::check::compare::compare;
 use crate::check::dir::Dir;
-use crate::check::distinct;
 use crate::check::meta::{carried_back, entitled, not_in};
 use crate::check::open_file::OpenFile;
 use crate::journal::{Copy, JournalStep, Steps};
@@ -232,7 +233,7 @@ impl Undo<'_> {
         if copy.stat.kind() != FileKind::File || copy.stat.id == original.stat.id {
             return Err(Skip::DestinationExists(None));
         }
-        distinct::check(&original, &copy)?;
+        check_distinct(&original, &copy)?;
         copy.watch()?;
         original.watch()?;
         let size = entry.target.stamp().size;

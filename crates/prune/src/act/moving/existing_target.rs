@@ -3,26 +3,32 @@
 //! temporary name that it has as well, says that it is the copy of this very file: one that is
 //! merely equal may be all that is left of another. It gets every proof that a fresh copy gets and
 //! those that a fresh copy does not need: it may be the original itself under another mount, or
-//! another process may be using it.
+//! another process may be using it. [`Copies`] knows those that a run may meet.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
 use bc_edit::content;
 use bc_edit::metadata::FileMetadata;
 use bc_edit::names::prune::Mark;
 use bc_find::Subtrees;
+use bc_fs::dirfd;
 use bc_fs::meta;
+use bc_fs::path::{join, split};
 use bc_pool::Cancel;
 use bc_walk::{FileKind, Identity};
 
-use crate::check::compare::compare_while;
-use crate::check::distinct;
+use crate::check::compare::{check_distinct, compare_while};
+use crate::check::dir::Dir;
 use crate::check::meta::difference;
 use crate::check::open_file::{self, OpenFile, Watched};
-use crate::options::{Force, OnMetadataDiff};
+use crate::journal;
+use crate::leftovers;
+use crate::options::{Force, OnMetadataDiff, PruneOptions};
 use crate::skip::Skip;
+use crate::step::Action;
 
 /// Run that made the copy under the destination's name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -100,8 +106,8 @@ impl Acceptable<'_> {
             OpenFile::find(dir, &name.to_owned(), to).map_err(|_| exists("it cannot be read"))?;
         self.check_identity(held.stat.id, target)?;
         if self.force == Force::No {
-            let apart = distinct::check(target, &held)
-                .and_then(|()| distinct::check(self.kept_file, &held));
+            let apart =
+                check_distinct(target, &held).and_then(|()| check_distinct(self.kept_file, &held));
             apart.map_err(|why| match why {
                 Skip::SameVolume => exists("it may be the file itself on another device"),
                 _ => exists("its file system has no stable inode numbers"),
@@ -216,5 +222,113 @@ fn in_the_way(why: Skip) -> Skip {
         Skip::OpenForWriting | Skip::KeeperOpenForWriting => exists("it is open for writing"),
         Skip::Changed | Skip::Gone | Skip::KeptFileChanged => exists(BUSY),
         other => other,
+    }
+}
+
+/// Another name of the file that is moved, where it has arrived already.
+pub(crate) struct Arrived {
+    pub(crate) dir: Rc<Dir>,
+    pub(crate) name: CString,
+    pub(crate) id: Identity,
+}
+
+/// The copies that earlier runs were killed over.
+pub(crate) struct Unfinished {
+    /// Copies by the path in a journal: the mark of each, and that of its original.
+    copies: HashMap<Vec<u8>, (Mark, Mark)>,
+    /// Files with several names: the path where one arrived, and the copy's mark there.
+    linked: HashMap<Mark, (Vec<u8>, Mark)>,
+    /// The directory that files are moved to, as given and as journals have it.
+    given: Vec<u8>,
+    real: Option<Vec<u8>>,
+}
+
+impl Unfinished {
+    /// The copy of `target` that is at `to`.
+    fn at(&self, to: &[u8], target: &OpenFile) -> Option<Mark> {
+        let below = to.strip_prefix(self.given.as_slice())?;
+        let path = join(self.real.as_ref()?, below);
+        let (copy, original) = self.copies.get(&path)?;
+        original.proves(&target.mark()).then_some(*copy)
+    }
+}
+
+/// Copies that exist already, as far as a run knows them.
+#[derive(Default)]
+pub(crate) struct Copies {
+    /// Copies that earlier runs were killed over, once the journals were read.
+    unfinished: Option<Unfinished>,
+    /// Copies that were found to have their temporary names too, after the file that each was made
+    /// of.
+    pub(crate) traces: HashSet<(Mark, Identity)>,
+    /// Files that this run has placed, each with the file that it was before: a copy is another
+    /// one.
+    pub(crate) placed: HashMap<Identity, Identity>,
+    /// Paths that files and directories were moved to, or would be.
+    pub(crate) taken: HashSet<Vec<u8>>,
+}
+
+impl Copies {
+    /// Returns the conditions under which a file named `to` counts as a copy of `target`.
+    pub(crate) fn acceptable<'a>(
+        &'a self,
+        options: &'a PruneOptions,
+        kept_file: &'a OpenFile,
+        target: &OpenFile,
+        to: &[u8],
+    ) -> Acceptable<'a> {
+        let unfinished = self.unfinished.as_ref();
+        Acceptable {
+            known: unfinished.and_then(|known| known.at(to, target)),
+            traces: &self.traces,
+            kept_file,
+            references: &options.references,
+            placed: &self.placed,
+            force: options.force,
+            on_metadata_diff: options.on_metadata_diff,
+        }
+    }
+
+    /// Reads from the journals of earlier runs the copies that these were killed over, once.
+    pub(crate) fn read_journals(&mut self, options: &PruneOptions, cancel: &Cancel) {
+        let Action::Move(given) = &options.action else {
+            return;
+        };
+        self.unfinished.get_or_insert_with(|| {
+            let (copies, linked) = journal::earlier_copies(&options.earlier, cancel);
+            Unfinished {
+                copies,
+                linked,
+                given: given.clone(),
+                real: dirfd::open_root(given)
+                    .ok()
+                    .and_then(|dir| dirfd::real_path(&dir)),
+            }
+        });
+    }
+
+    /// The copy that an earlier run made of `target` under another one of its names
+    /// before it was killed, if that has all that the file has.
+    pub(crate) fn earlier_copy(&self, target: &OpenFile, to_dir: &OwnedFd) -> Option<Arrived> {
+        let mark = target.mark();
+        mark.born_ns?;
+        let traced = self.traces.iter().find(|(of, _)| *of == mark);
+        let traced = traced.and_then(|(_, copy)| {
+            let name = leftovers::with_number(to_dir, copy.ino)?;
+            OpenFile::find(to_dir, &name, b"").ok()
+        });
+        let recorded = || {
+            let (path, copy) = self.unfinished.as_ref()?.linked.get(&mark)?;
+            let (parent, name) = split(path);
+            let root = dirfd::open_root(b"/").ok()?;
+            let dir = dirfd::open_below(root, parent.strip_prefix(b"/")?).ok()?;
+            let held = OpenFile::find(&dir, &dirfd::name(name).ok()?, path).ok()?;
+            copy.proves(&held.mark()).then_some(held)
+        };
+        let held = traced.or_else(recorded)?;
+        let (own, there) = (target.metadata().ok()?, held.metadata().ok()?);
+        let same = difference(&own, &there).is_none() && own.mtime_ns == there.mtime_ns;
+        let (dir, name, id) = (held.dir, held.name, held.stat.id);
+        same.then_some(Arrived { dir, name, id })
     }
 }

@@ -1,67 +1,28 @@
 //! The move action's part of a run: existing targets at the destination, names of a file that move
 //! together, and the journal's note of each copy.
 
-pub(crate) mod arrival;
 pub(crate) mod aside;
-pub(crate) mod copies;
 pub(crate) mod copy;
+pub(crate) mod destination;
 pub(crate) mod existing_target;
 pub(crate) mod relocate;
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
-use bc_fs::dirfd;
-use bc_fs::dirfd::{deepest_existing, is_lost};
 use bc_fs::meta;
 use bc_fs::mount::Answer;
-use bc_fs::path::{sibling, split};
-use bc_walk::Identity;
-use rustix::io::Errno;
 
-use self::relocate::{Arrived, How, Move, MoveMeans};
+use self::existing_target::Arrived;
+use self::relocate::{How, Move, MoveMeans};
+use crate::check::compare::mounts_differ;
 use crate::check::dir::Dir;
-use crate::check::distinct::differ;
 use crate::check::open_file::OpenFile;
-use crate::check::permitted;
-use crate::leftovers;
-use crate::leftovers::sweep::StageSources;
 use crate::means::{Run, State};
-use crate::options::{OnMetadataDiff, RunMode};
+use crate::options::RunMode;
 use crate::skip::Skip;
-use crate::step::{Action, StepKind};
 
 impl Run<'_> {
-    /// Removes leftovers from where a file is to be moved to, if that is there.
-    pub(crate) fn sweep_destination(&mut self, to: &[u8], sources: StageSources<'_>) {
-        if let Some((dir, _)) = self.look_up(to)
-            && let Ok(stat) = meta::stat(&dir)
-        {
-            self.sweep(&dir, &stat.id, to, sources);
-        }
-    }
-
-    /// The directory that a file is to be moved to, if it exists, and the name
-    /// there: the way there follows links as little as the move itself.
-    fn look_up(&self, to: &[u8]) -> Option<(OwnedFd, CString)> {
-        let Action::Move(given) = &self.options.action else {
-            return None;
-        };
-        let (below, name) = split(to.get(given.len()..).unwrap_or_default());
-        let below = below.strip_prefix(b"/").unwrap_or(below);
-        let root = dirfd::open_root(given).ok()?;
-        let dir = dirfd::open_below(root, below).ok()?;
-        Some((dir, dirfd::name(name).ok()?))
-    }
-
-    /// Opens the file with this inode number in the directory of `to`, under a name that is not a
-    /// temporary one. The device's number may be another one since it was mounted again.
-    pub(crate) fn copies_at(&self, to: &[u8], copy: Identity) -> Option<OpenFile> {
-        let (dir, _) = self.look_up(to)?;
-        let name = leftovers::with_number(&dir, copy.ino)?;
-        OpenFile::find(&dir, &name, &sibling(to, name.as_bytes())).ok()
-    }
-
     /// Proves that nothing is in the way of moving `target` to `to`, or that the existing target is
     /// its copy.
     pub(crate) fn check_destination(
@@ -98,82 +59,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Opens the directory that a move goes to, with missing directories on the way made; `None`
-    /// for steps that are no moves.
-    pub(crate) fn open_destination(
-        &self,
-        kind: &StepKind,
-        target: &OpenFile,
-    ) -> Result<Option<(OwnedFd, CString)>, Skip> {
-        match (kind, &self.options.action) {
-            (StepKind::Move(to), Action::Move(dir)) => {
-                let opened = relocate::open_parent(dir, to, &target.path);
-                opened.map(Some).map_err(|why| self.foreseen(to, why))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// Proves as far as it can be seen that the directories on the way can be made, and a name in the
-    /// last of them.
-    pub(crate) fn foresee_destination(&self, to: &[u8]) -> Result<OwnedFd, Skip> {
-        let Action::Move(given) = &self.options.action else {
-            return Err(Skip::Changed);
-        };
-        let (mut at, missing) = deepest_existing(given)?;
-        if missing > 1 || missing > 0 && is_lost(given) {
-            return Err(Skip::lost());
-        }
-        if missing == 0 {
-            let below = split(to.get(given.len()..).unwrap_or_default()).0;
-            for part in below
-                .split(|byte| *byte == b'/')
-                .filter(|part| !part.is_empty())
-            {
-                match dirfd::open_below(&at, part) {
-                    Ok(next) => at = next,
-                    Err(failed) if failed.errno == Errno::NOENT => break,
-                    Err(failed) => return Err(failed.into()),
-                }
-            }
-        }
-        dirfd::may_change(&at)?;
-        Ok(at)
-    }
-
-    /// Proves that a copy which has to be made below this directory can be given the file's owner.
-    fn foresee_owner(&self, at: &OwnedFd, target: &OpenFile) -> Result<(), Skip> {
-        let there = meta::stat_all(at)?;
-        let is_renamed =
-            there.stat.id.dev == target.stat.id.dev && !differ(there.mount, target.mount);
-        if is_renamed || self.options.on_metadata_diff == OnMetadataDiff::Ignore {
-            return Ok(());
-        }
-        let caller = &self.abilities.caller;
-        caller
-            .may_give(Some(&there.stat), permitted::owner(target))
-            .map_err(|errno| {
-                let reason = std::io::Error::from(errno);
-                Skip::MetadataLost(format!("owner: {reason}"))
-            })
-    }
-
-    /// Returns the reason why a move did not arrive, in the words of a dry run where that would
-    /// have reported it.
-    fn foreseen(&self, to: &[u8], why: Skip) -> Skip {
-        match &why {
-            Skip::System { errno, .. }
-                if matches!(
-                    Errno::from_raw_os_error(*errno),
-                    Errno::ACCESS | Errno::ROFS | Errno::NOTDIR | Errno::LOOP | Errno::NOENT
-                ) =>
-            {
-                self.foresee_destination(to).err().unwrap_or(why)
-            }
-            _ => why,
-        }
-    }
-
     /// Moves `target` to `place`, as the journal's step `number`; returns the metadata that it
     /// lost.
     pub(crate) fn relocate(
@@ -189,7 +74,7 @@ impl Run<'_> {
         let source = target.stat.id;
         // No file is renamed from one mount to another, of one file system neither.
         let there = meta::stat_all(&to_dir)?;
-        let elsewhere = there.stat.id.dev != source.dev || differ(there.mount, target.mount);
+        let elsewhere = there.stat.id.dev != source.dev || mounts_differ(there.mount, target.mount);
         if elsewhere && state.arrived.as_ref().is_none_or(|(id, _)| *id != source) {
             self.copies.read_journals(self.options, self.means.cancel);
             let earlier = self.copies.earlier_copy(target, &to_dir);

@@ -1,147 +1,33 @@
 //! move: the target goes below a directory, under its own path, by renaming
 //! or, to another file system, as a proven and durable copy.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::os::fd::OwnedFd;
-use std::rc::Rc;
 
 use bc_edit::content;
 use bc_edit::entry;
-use bc_edit::made;
 use bc_edit::metadata::FileMetadata;
 use bc_edit::names::prune::Mark;
 use bc_fs::Escaped;
 use bc_fs::call::FailedCall;
 use bc_fs::dirfd::{self, Access};
-use bc_fs::dirfd::{deepest_existing, is_lost};
-use bc_fs::known::file_clock;
 use bc_fs::meta;
 use bc_fs::mount::{Shows, basic_traits};
-use bc_fs::path::split;
+use bc_fs::path::sibling;
 use bc_pool::Cancel;
 use bc_walk::Identity;
 use rustix::io::Errno;
 
-use crate::act::moving::arrival::Arrival;
 use crate::act::moving::aside::{give_up, take_back};
 use crate::act::moving::copy::{Blocks, CopiedFile, copy};
-use crate::act::moving::existing_target::{Acceptable, CopyOrigin};
+use crate::act::moving::existing_target::{self, Acceptable, Arrived, CopyOrigin};
 use crate::act::temp::Temps;
 use crate::check::compare::compare;
-use crate::check::dir::Dir;
-use crate::check::meta::{give_dir_metadata, read_dir_metadata, read_metadata};
+use crate::check::meta::read_metadata;
 use crate::check::open_file::{OpenFile, identity_at};
 use crate::leftovers::claim::Blocked;
 use crate::options::OnMetadataDiff;
 use crate::skip::Skip;
-
-/// The path below `dir` that `path` is moved to: all of it but `.`, `..` and
-/// the leading slash, so that no two files meet.
-pub(crate) fn destination(dir: &[u8], path: &[u8]) -> Vec<u8> {
-    let mut to = dir.to_vec();
-    let parts = path.split(|byte| *byte == b'/');
-    for part in parts.filter(|part| !part.is_empty() && *part != b"." && *part != b"..") {
-        if to.last() != Some(&b'/') {
-            to.push(b'/');
-        }
-        to.extend_from_slice(part);
-    }
-    to
-}
-
-/// Opens the directory of `to`, which lies below `dir`, creating missing directories: `dir` itself
-/// for its owner alone, and those in it with the owner and the permissions of the source's
-/// directories.
-pub(crate) fn open_parent(
-    dir: &[u8],
-    to: &[u8],
-    source: &[u8],
-) -> Result<(OwnedFd, CString), Skip> {
-    let mut at = open_or_make(dir)?;
-    let below = to.get(dir.len()..).unwrap_or_default();
-    let (parents, name) = split(below);
-    let mut prefix = Vec::with_capacity(source.len());
-    if source.first() == Some(&b'/') {
-        prefix.push(b'/');
-    }
-    let mut originals = source.split(|byte| *byte == b'/');
-    for part in parents
-        .split(|byte| *byte == b'/')
-        .filter(|part| !part.is_empty())
-    {
-        for original in originals.by_ref() {
-            prefix.extend_from_slice(original);
-            prefix.push(b'/');
-            if original == part {
-                break;
-            }
-        }
-        make_dir(&at, &dirfd::name(part)?, &prefix)?;
-        at = dirfd::open_below(at, part)?;
-    }
-    Ok((at, dirfd::name(name)?))
-}
-
-/// Opens the directory that files are moved to; makes it if only its own name is missing.
-fn open_or_make(dir: &[u8]) -> Result<OwnedFd, Skip> {
-    match dirfd::open_root(dir) {
-        Err(failed) if failed.errno == Errno::NOENT => {}
-        opened => return Ok(opened?),
-    }
-    let (above, missing) = deepest_existing(dir)?;
-    if missing > 1 || is_lost(dir) {
-        return Err(Skip::lost());
-    }
-    let Some(name) = last_name(dir).filter(|_| missing == 1) else {
-        return Ok(above);
-    };
-    match entry::make_dir(&above, &dirfd::name(name)?, 0o700) {
-        Err(failed) if failed.errno != Errno::EXIST => return Err(failed.into()),
-        Ok(()) | Err(_) => {}
-    }
-    Ok(dirfd::open_below(&above, name)?)
-}
-
-/// Returns the last name of a path that no `..` behind it takes back.
-fn last_name(path: &[u8]) -> Option<&[u8]> {
-    let mut taken_back = 0_usize;
-    let mut parts = path.rsplit(|byte| *byte == b'/');
-    parts.find(|part| match *part {
-        b"" | b"." => false,
-        b".." => {
-            taken_back += 1;
-            false
-        }
-        _ if taken_back > 0 => {
-            taken_back -= 1;
-            false
-        }
-        _ => true,
-    })
-}
-
-/// Makes a directory with the metadata of the one at the path `source`. One that is there stays as
-/// it is.
-fn make_dir(at: &OwnedFd, name: &CStr, source: &[u8]) -> Result<(), Skip> {
-    let since = file_clock();
-    match entry::make_dir(at, name, 0o700) {
-        Err(failed) if failed.errno == Errno::EXIST => return Ok(()),
-        made => made?,
-    }
-    let held = made::hold_dir(at, name, since).map_err(|errno| FailedCall { op: "open", errno })?;
-    // Otherwise another process has taken the name.
-    if let Some(made) = held {
-        give_dir_metadata(read_dir_metadata(source), &made)?;
-    }
-    Ok(())
-}
-
-/// Another name of the file that is moved, where it has arrived already.
-pub(crate) struct Arrived {
-    pub(crate) dir: Rc<Dir>,
-    pub(crate) name: CString,
-    pub(crate) id: Identity,
-}
 
 /// One file on its way to a name of an open directory.
 pub(crate) struct Move<'a> {
@@ -504,34 +390,105 @@ pub(crate) fn withdraw(dir: &OwnedFd, name: &CString, ours: Identity) {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{destination, last_name};
+/// The copy under its new name.
+pub(crate) struct Arrival {
+    pub(crate) held: OpenFile,
+    pub(crate) metadata: FileMetadata,
+    pub(crate) origin: CopyOrigin,
+    /// True if it existed before the move.
+    stood: bool,
+    /// True if `held` has the state after the copy was given its name.
+    settled: bool,
+    /// The temporary name that it has as well, until the original has gone: a
+    /// second proof of whose copy it is.
+    stage: Option<CString>,
+}
 
-    #[test]
-    fn the_name_of_a_directory_is_its_last() {
-        for (path, expected) in [
-            ("a/b//.", Some("b")),
-            ("/a/", Some("a")),
-            ("a/new/..", Some("a")),
-            ("a/../b", Some("b")),
-            ("a/..", None),
-            ("./", None),
-        ] {
-            let name = last_name(path.as_bytes());
-            assert_eq!(name, expected.map(str::as_bytes), "{path}");
+impl Arrival {
+    /// Returns a copy of our own making, which may have the name `stage` too.
+    pub(crate) fn made(held: OpenFile, metadata: FileMetadata, stage: Option<CString>) -> Arrival {
+        Arrival {
+            held,
+            metadata,
+            origin: CopyOrigin::Made,
+            stood: false,
+            settled: false,
+            stage,
         }
     }
 
-    #[test]
-    fn destinations_keep_the_tree() {
-        for (path, expected) in [
-            ("a/b/x", "d/a/b/x"),
-            ("/a//b/x", "d/a/b/x"),
-            ("./../a/x", "d/a/x"),
-        ] {
-            assert_eq!(destination(b"d", path.as_bytes()), expected.as_bytes());
+    /// Returns a copy that existed before.
+    pub(crate) fn stood(held: OpenFile, metadata: FileMetadata, origin: CopyOrigin) -> Arrival {
+        Arrival {
+            held,
+            metadata,
+            origin,
+            stood: true,
+            settled: true,
+            stage: None,
         }
-        assert_eq!(destination(b"/", b"x"), b"/x");
+    }
+
+    /// Takes the state that giving it its name left it in.
+    pub(crate) fn settle(&mut self) -> Result<(), Skip> {
+        if !self.settled {
+            self.held.refresh()?;
+            self.held.wait_for_tick();
+            self.settled = true;
+        }
+        Ok(())
+    }
+
+    /// Proves, now that `target` was set aside, that it is another file than the copy, and that the
+    /// copy is unchanged.
+    pub(crate) fn replaces(&self, target: &OpenFile) -> Result<(), Skip> {
+        if self.stood {
+            existing_target::outlives(&self.held, target)?;
+        }
+        self.stands()
+    }
+
+    /// Proves that the copy has its name, and that no process changed it.
+    pub(crate) fn stands(&self) -> Result<(), Skip> {
+        self.held
+            .check_untouched()
+            .and_then(|()| self.held.check_lease())
+            .map_err(|why| match why {
+                Skip::Gone | Skip::Changed => Skip::CopyChanged,
+                why => why,
+            })
+    }
+
+    /// Returns true if the path shown to the user leads to it.
+    pub(crate) fn is_at(&self, path: &[u8]) -> bool {
+        rustix::fs::lstat(path).is_ok_and(|stat| stat.st_ino == self.held.stat.id.ino)
+    }
+
+    /// The copy in the state that it was left in, to be taken back.
+    pub(crate) fn as_left(&mut self) -> Result<&OpenFile, Skip> {
+        self.settle()?;
+        Ok(&self.held)
+    }
+
+    /// Says that the temporary name could not be removed, if it is there still.
+    pub(crate) fn left(&self, errno: i32) -> Result<(), Skip> {
+        let Some(stage) = &self.stage else {
+            return Ok(());
+        };
+        let path = sibling(&self.held.path, stage.as_bytes());
+        Err(Skip::Left { path, errno })
+    }
+
+    /// Takes the temporary name away.
+    pub(crate) fn drop_stage(&mut self) -> Result<(), Skip> {
+        let dir = &self.held.dir;
+        let Some(stage) = &self.stage else {
+            return Ok(());
+        };
+        if identity_at(dir, stage)? == Some(self.held.stat.id) {
+            entry::unlink(dir, stage)?;
+        }
+        self.stage = None;
+        Ok(())
     }
 }

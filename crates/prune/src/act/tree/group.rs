@@ -2,8 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use bc_find::groups::{FileGroup, FileRef};
-use bc_find::groups::{TreeCopy, TreeGroup, TreeKind};
+use bc_find::groups::{FileGroup, FileRef, TreeCopy, TreeGroup, TreeKind};
 use bc_fs::dirfd::{deepest_existing, visit_ancestors};
 use bc_fs::meta;
 use bc_fs::path::split;
@@ -12,8 +11,8 @@ use rustix::io::Errno;
 
 use super::held::open_dir;
 use super::{RemovalWay, TreePair};
-use crate::act::moving::relocate;
-use crate::check::distinct::differ;
+use crate::act::moving::destination;
+use crate::check::compare::mounts_differ;
 use crate::check::freed::Ledger;
 use crate::journal::Journal;
 use crate::means::{Run, State};
@@ -190,7 +189,7 @@ impl Run<'_> {
         let Action::Move(dir) = &self.options.action else {
             return Ok(RemovalWay::Delete);
         };
-        let to = relocate::destination(dir, &pair.target.dir.path);
+        let to = destination::path_below(dir, &pair.target.dir.path);
         if self.copies.taken.contains(&to) || rustix::fs::lstat(to.as_slice()).is_ok() {
             return Err(Skip::DestinationExists(None));
         }
@@ -201,7 +200,7 @@ impl Run<'_> {
         }
         let there = meta::stat_all(&existing)?;
         let held = open_dir(&pair.target.dir)?;
-        match there.stat.id.dev == target.dev && !differ(there.mount, held.mount) {
+        match there.stat.id.dev == target.dev && !mounts_differ(there.mount, held.mount) {
             true => Ok(RemovalWay::Rename(to)),
             false => Err(Skip::OtherFileSystem),
         }

@@ -22,7 +22,7 @@ use bc_find::groups::{FileRef, TreeCopy, TreeGroup, TreeKind};
 use bc_pool::Cancel;
 
 use self::group::DoneDirs;
-use crate::act::moving::relocate;
+use crate::act::moving::destination;
 use crate::journal::Journal;
 use crate::means::{Run, Shared};
 use crate::options::PruneOptions;
@@ -84,7 +84,7 @@ impl TreePair<'_> {
             target: self.target.dir.path.clone(),
             kept_file: self.kept_file.dir.path.clone(),
             to: match &options.action {
-                Action::Move(dir) => Some(relocate::destination(dir, &self.target.dir.path)),
+                Action::Move(dir) => Some(destination::path_below(dir, &self.target.dir.path)),
                 _ => None,
             },
             reference: self.kept_file.dir.protected,

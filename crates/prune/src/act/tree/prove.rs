@@ -4,8 +4,7 @@ use std::collections::HashSet;
 use std::os::fd::AsFd;
 
 use bc_edit::names::{self, lasts};
-use bc_find::groups::FileRef;
-use bc_find::groups::{TreeEntry, TreeKind};
+use bc_find::groups::{FileRef, TreeEntry, TreeKind};
 use bc_fs::dirfd;
 use bc_fs::meta;
 use bc_fs::path::split;
@@ -15,8 +14,8 @@ use rustix::io::Errno;
 
 use super::held::{check_names, expected, open_dir, open_link};
 use super::{DoneDirs, TreePair};
+use crate::check::abilities;
 use crate::check::open_file::{self, OpenFile};
-use crate::check::permitted;
 use crate::check::precheck::{Ready, Refusal};
 use crate::means::{Run, State};
 use crate::options::RunMode;
@@ -100,7 +99,7 @@ impl Run<'_> {
             .shared
             .blocked
             .claim(&dir.dir, self.means.cancel)?;
-        above.check_removable(&self.abilities.caller, permitted::owner(dir))
+        above.check_removable(&self.abilities.caller, abilities::owner(dir))
     }
 
     /// Proves that both links lead to the same file, as far as their texts go.

@@ -11,7 +11,7 @@ use bc_find::groups::TreeKind;
 use super::TreePair;
 use super::held::{open_dir, open_link};
 use super::prove::{open_twin, refused};
-use crate::act::moving::relocate;
+use crate::act::moving::destination;
 use crate::act::temp::remove;
 use crate::check::open_file::{OpenFile, identity_at};
 use crate::journal::{Journal, TreeAction};
@@ -201,7 +201,7 @@ impl Run<'_> {
         let dir = &pair.target.dir;
         let held = hold(dir)?;
         let kept = hold(&pair.kept_file.dir).map_err(Skip::of_kept_file)?;
-        let (to_dir, name) = relocate::open_parent(root, to, &dir.path)?;
+        let (to_dir, name) = destination::open_parent(root, to, &dir.path)?;
         let change = TreeChange {
             to: Some(to),
             ..TreeChange::new(TreeAction::MoveDirectory, &held, &kept)
