@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use bc_edit::metadata::{
     ACCESS_ACL, FileMetadata, GivenMode, GivenParts, GivenTimes, MetadataPart, NotGiven,
-    PresentAcl, Subject, sorted,
+    PresentAcl, Subject, is_acl, sorted,
 };
 pub(crate) use bc_fs::meta::{Attributed, Xattrs};
 use bc_fs::meta::{NoFile, XattrReader};
@@ -81,7 +81,6 @@ impl Giving {
     pub(crate) fn mode_from_the_start(&self, wanted: &FileMetadata, inherits: bool) -> Option<u32> {
         let Preserve { mode, owner, .. } = self.preserve;
         let bits = wanted.mode;
-        let is_list = |name: &[u8]| name.starts_with(b"system.posix_acl_");
         let fits = mode
             && owner
             && !inherits
@@ -90,7 +89,7 @@ impl Giving {
             // The group that the directory gives it may do no more than others.
             && (bits >> 3) & !bits & 0o7 == 0
             && (wanted.xattrs.is_empty() || bits & 0o200 != 0 || self.own.0 == 0)
-            && !wanted.xattrs.iter().any(|(name, _)| is_list(name));
+            && !wanted.xattrs.iter().any(|(name, _)| is_acl(name));
         fits.then_some(bits)
     }
 }

@@ -5,6 +5,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
+use bc_edit::metadata::DEFAULT_ACL;
 use bc_fs::dirfd::{self, own_path};
 use bc_fs::known::{COARSEST_STEP_NS, file_clock, is_stamp_racy};
 use bc_fs::path::split;
@@ -98,7 +99,7 @@ impl DestDir {
         let own = own_path(&fd);
         let mut list = [0; 4];
         // ERANGE, too, says that there is one; without /proc there may be.
-        let found = rustix::fs::getxattr(own, c"system.posix_acl_default", &mut list[..]);
+        let found = rustix::fs::getxattr(own, DEFAULT_ACL, &mut list[..]);
         let gives_acl = !matches!(found, Err(Errno::NODATA | Errno::NOTSUP));
         Ok(DestDir { fd, id, gives_acl })
     }

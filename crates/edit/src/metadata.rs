@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, CWD, Gid, Mode, Stat, Timespec, Timestamps, Uid, Xattr
 use rustix::io::{Errno, retry_on_intr};
 use rustix::path::Arg;
 
-pub use give::{GivenMode, GivenParts, GivenTimes, NotGiven, PresentAcl, SET_ID};
+pub use give::{GivenMode, GivenParts, GivenTimes, NotGiven, PresentAcl, SET_ID, is_acl};
 
 /// Extended attribute that holds a file's access control list.
 pub const ACCESS_ACL: &[u8] = b"system.posix_acl_access";

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use bc_fs::dirfd;
 use bc_pool::Cancel;
 use bc_walk::{Error, ErrorKind, FileStat};
 use rustix::fs::Advice;
@@ -140,7 +141,7 @@ impl<'f> Relay<'f> {
     fn read(&self, chunk: u64, buffer: &mut Buffer) -> Result<usize, Errno> {
         let start = chunk * CHUNK as u64;
         let len = (self.size - start).min(CHUNK as u64) as usize;
-        read_full(self.file, &mut buffer[..len], start)
+        Ok(dirfd::read_at(self.file, &mut buffer[..len], start)?)
     }
 
     /// Runs a reader until the end of the file.
@@ -304,7 +305,8 @@ pub fn map_chunks<T: Send>(
             }
             let start = range.start + index * chunk as u64;
             let bytes = &mut buffer[..(range.end - start).min(chunk as u64) as usize];
-            let result = read_full(file, bytes, start).map_err(self::failed);
+            let result =
+                dirfd::read_at(file, bytes, start).map_err(|read| self::failed(read.errno));
             match result {
                 Ok(n) if n == bytes.len() => results.push((index, f(start, bytes))),
                 result => {
@@ -335,19 +337,6 @@ pub fn map_chunks<T: Send>(
     })?;
     results.sort_unstable_by_key(|(index, _)| *index);
     Ok(results.into_iter().map(|(_, result)| result).collect())
-}
-
-/// Reads until `buffer` is full or the file ends.
-fn read_full(file: BorrowedFd<'_>, buffer: &mut [u8], start: u64) -> Result<usize, Errno> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        let room = &mut buffer[filled..];
-        match retry_on_intr(|| rustix::io::pread(file, &mut *room, start + filled as u64))? {
-            0 => break,
-            n => filled += n,
-        }
-    }
-    Ok(filled)
 }
 
 #[cfg(test)]

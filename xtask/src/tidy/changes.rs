@@ -87,7 +87,12 @@ const HOMES: &[Home] = &[
         what: "is a temporary name; bc_edit::names has them",
     },
     Home {
-        words: &["security.capability", "security.evm", "system.posix_acl"],
+        words: &[
+            "security.capability",
+            "security.evm",
+            "system.posix_acl_access",
+            "system.posix_acl_default",
+        ],
         folders: &["crates/edit/src/metadata", "crates/edit/src/metadata.rs"],
         what: "is metadata that is special; bc_edit::metadata knows it",
     },
@@ -166,7 +171,7 @@ fn has(code: &str, word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{found, is_product};
+    use super::{HOMES, Home, found, is_product};
     use std::path::Path;
 
     #[test]
@@ -186,6 +191,15 @@ mod tests {
         assert_eq!(found(name, &["\".bc-"]), [(1, "\".bc-")]);
         let step = "let step = match stamp.ctime_ns % 1_000_000_000 {\nlet long = 12_000_000_000;";
         assert_eq!(found(step, &["% 1_000_000_000", "2_000_000_000"]).len(), 1);
+    }
+
+    #[test]
+    fn names_of_lists_are_found_whole() {
+        for name in ["system.posix_acl_access", "system.posix_acl_default"] {
+            let code = format!("let found = getxattr(own, c\"{name}\", list);");
+            let is_found = |home: &Home| !found(&code, home.words).is_empty();
+            assert!(HOMES.iter().any(is_found), "{name}");
+        }
     }
 
     #[test]

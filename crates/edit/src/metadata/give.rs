@@ -289,7 +289,8 @@ impl<'m> Giving<'m, '_> {
     }
 }
 
-fn is_acl(name: &[u8]) -> bool {
+/// True for the names of attributes that hold access control lists.
+pub fn is_acl(name: &[u8]) -> bool {
     name == ACCESS_ACL || name == DEFAULT_ACL
 }
 
