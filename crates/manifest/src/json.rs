@@ -1,6 +1,8 @@
 //! Bytes in JSON that need not be UTF-8, as paths and extended attributes: text under a key, lossy
 //! where it must be, and then the bytes in base64 under the same key with `_b64` at its end. And
-//! pieces of JSON written by hand, where serde would cost too much for each of millions of lines.
+//! pieces of JSON written by hand, where serde would cost too much for each of millions of lines. A
+//! failure with one path has the same fields in all outputs, so that one query finds them in results,
+//! reports and diagnostics alike.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::base64;
+use crate::record::Failure;
 
 /// Appends `"text"` with JSON escapes.
 pub fn push_str(out: &mut Vec<u8>, text: &str) {
@@ -86,6 +89,31 @@ pub fn push_bytes(out: &mut Vec<u8>, key: &str, bytes: &[u8]) {
     }
 }
 
+/// Appends `,"error":{…}`.
+pub(crate) fn push_failure(out: &mut Vec<u8>, error: &Failure) {
+    push_key(out, "error");
+    out.extend_from_slice(b"{\"op\":");
+    push_str(out, &error.op);
+    if let Some(errno) = error.errno {
+        push_key(out, "errno");
+        push_i64(out, errno.into());
+    }
+    push_key(out, "message");
+    push_str(out, &error.message);
+    out.push(b'}');
+}
+
+/// Appends `,"key":value` for each field.
+pub(crate) fn push_extra(out: &mut Vec<u8>, extra: &Map<String, Value>) {
+    for (key, value) in extra {
+        out.push(b',');
+        push_str(out, key);
+        out.push(b':');
+        // JSON values into a Vec: cannot fail.
+        let _ = serde_json::to_writer(&mut *out, value);
+    }
+}
+
 /// Appends `"base64"`.
 pub fn push_base64(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
@@ -137,6 +165,68 @@ pub fn write_line(out: &mut dyn Write, kind: &str, object: &impl Serialize) -> i
     let text = serde_json::to_string(object)?;
     let rest = text.strip_prefix('{').unwrap_or(&text);
     writeln!(out, "{{\"type\":\"{kind}\",{rest}")
+}
+
+/// A failure with one path.
+///
+/// ```
+/// let failed = bc_manifest::ErrorRecord {
+///     applet: "hash",
+///     path: b"a/b",
+///     operation: "open",
+///     errno: Some(13),
+///     reason: "Permission denied (os error 13)",
+/// };
+/// let mut line = Vec::new();
+/// failed.write_line(&mut line);
+/// assert_eq!(
+///     String::from_utf8_lossy(&line),
+///     "{\"type\":\"error\",\"applet\":\"hash\",\"path\":\"a/b\",\"operation\":\"open\",\
+///      \"errno\":13,\"reason\":\"Permission denied (os error 13)\"}\n"
+/// );
+/// ```
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ErrorRecord<'a> {
+    /// Command that reports it: `hash`, `dup`, `integrity`.
+    pub applet: &'a str,
+    /// The path in raw bytes; not UTF-8, it is lossy in `path`, and `path_b64` has the bytes.
+    pub path: &'a [u8],
+    /// The operation that failed, in a word or two: `open`, `read directory`.
+    pub operation: &'a str,
+    /// The system's error number; absent where a rule of ours was broken, as by a file that changed
+    /// while it was read.
+    pub errno: Option<i32>,
+    /// The reason in words.
+    pub reason: &'a str,
+}
+
+impl ErrorRecord<'_> {
+    /// Appends it as a JSON object.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        self.write_after(out, b"{");
+    }
+
+    /// Appends it as a line of its own, an object of type `error`.
+    pub fn write_line(&self, out: &mut Vec<u8>) {
+        self.write_after(out, b"{\"type\":\"error\",");
+        out.push(b'\n');
+    }
+
+    fn write_after(&self, out: &mut Vec<u8>, start: &[u8]) {
+        out.extend_from_slice(start);
+        out.extend_from_slice(b"\"applet\":");
+        push_str(out, self.applet);
+        push_bytes(out, "path", self.path);
+        push_key(out, "operation");
+        push_str(out, self.operation);
+        if let Some(errno) = self.errno {
+            push_key(out, "errno");
+            push_i64(out, errno.into());
+        }
+        push_key(out, "reason");
+        push_str(out, self.reason);
+        out.push(b'}');
+    }
 }
 
 /// Returns the encoding of `bytes` in base64.
@@ -358,6 +448,28 @@ mod tests {
         assert_eq!(
             out,
             b",\"path\":\"a\\\"\\n\",\"path\":\"\xef\xbf\xbd\",\"path_b64\":\"/w==\""
+        );
+    }
+
+    #[test]
+    fn any_path_and_a_reason_without_a_number() {
+        let failed = ErrorRecord {
+            applet: "dup",
+            path: b"a\n\"\xff",
+            operation: "read",
+            errno: None,
+            reason: "changed while reading",
+        };
+        let mut out = Vec::new();
+        failed.write(&mut out);
+        let value: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        let text = "a\n\"\u{fffd}";
+        assert_eq!(
+            value,
+            serde_json::json!({
+                "applet": "dup", "path": text, "path_b64": "YQoi/w==", "operation": "read",
+                "reason": "changed while reading",
+            })
         );
     }
 }

@@ -1,13 +1,14 @@
-//! The first and the last line.
+//! The first and the last line, and what they say of the part of a tree that a manifest is about.
 
-use bc_digest::Digest;
+use bc_digest::{Digest, push_hex};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::SCHEMA;
+use super::entry::{Entry, Kind, ROOT, check_path};
 use crate::error::{Error, ErrorKind};
-use crate::json::{push_bytes, push_field, push_key, push_str, push_u64, untwin};
+use crate::json::{push_bytes, push_extra, push_field, push_key, push_str, push_u64, untwin};
 
 /// Properties that a manifest records about itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -259,7 +260,7 @@ impl Trailer {
         push_field(out, "bytes", self.bytes);
         push_field(out, "errors", self.errors);
         out.extend_from_slice(b",\"sha256\":\"");
-        bc_digest::push_hex(out, &self.sha256);
+        push_hex(out, &self.sha256);
         out.push(b'"');
         push_extra(out, extra);
         out.extend_from_slice(b"}\n");
@@ -290,6 +291,19 @@ impl Trailer {
             .into_iter()
             .filter(|(key, _)| !is_known(key))
             .collect()
+    }
+
+    pub(super) fn count(&mut self, entry: &Entry) {
+        self.entries += 1;
+        match entry.kind {
+            Kind::File => {
+                self.files += 1;
+                self.bytes = self.bytes.saturating_add(entry.size().unwrap_or(0));
+            }
+            Kind::Dir => self.dirs += 1,
+            _ => {}
+        }
+        self.errors += u64::from(entry.error.is_some());
     }
 
     pub(super) fn parse(line: &[u8]) -> Option<Trailer> {
@@ -329,17 +343,219 @@ fn push_nullable(out: &mut Vec<u8>, key: &str, text: Option<&str>) {
     }
 }
 
-pub(super) fn push_value(out: &mut Vec<u8>, value: &Map<String, Value>) {
+fn push_value(out: &mut Vec<u8>, value: &Map<String, Value>) {
     // JSON values into a Vec: cannot fail.
     let _ = serde_json::to_writer(out, value);
 }
 
-/// Appends `,"key":value` for each field.
-pub(super) fn push_extra(out: &mut Vec<u8>, extra: &Map<String, Value>) {
-    for (key, value) in extra {
-        out.push(b',');
-        push_str(out, key);
-        out.push(b':');
-        let _ = serde_json::to_writer(&mut *out, value);
+/// Paths below the root, with everything that is below them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// Sorted, and none twice.
+    paths: Vec<Vec<u8>>,
+}
+
+impl Scope {
+    /// Makes a scope of these paths, in any order.
+    pub fn of(mut paths: Vec<Vec<u8>>) -> Scope {
+        paths.sort_unstable();
+        paths.dedup();
+        Scope { paths }
+    }
+
+    /// True if a path is one of them or below one.
+    pub fn holds(&self, path: &[u8]) -> bool {
+        let has = |path: &[u8]| self.paths.binary_search_by(|own| own[..].cmp(path)).is_ok();
+        let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        has(path) || slashes.into_iter().any(|(at, _)| has(&path[..at]))
+    }
+
+    /// Returns the paths, in order.
+    pub fn paths(&self) -> &[Vec<u8>] {
+        &self.paths
+    }
+
+    /// Returns the header's form: a list of paths, those that are not UTF-8 as objects with their
+    /// bytes in hexadecimal digits.
+    pub fn to_json(&self) -> Value {
+        let path = |path: &Vec<u8>| match std::str::from_utf8(path) {
+            Ok(text) => json!(text),
+            Err(_) => {
+                let mut hex = Vec::new();
+                push_hex(&mut hex, path);
+                json!({ "hex": String::from_utf8_lossy(&hex) })
+            }
+        };
+        Value::Array(self.paths.iter().map(path).collect())
+    }
+
+    /// Reads the form that [`to_json`](Self::to_json) returns; `None` for anything else, and for
+    /// paths that do not stay below the root.
+    pub fn from_json(value: &Value) -> Option<Scope> {
+        let path = |value: &Value| match value {
+            Value::String(text) => Some(text.clone().into_bytes()),
+            value => unhex(value.as_object()?.get("hex")?.as_str()?),
+        };
+        let paths: Option<Vec<Vec<u8>>> = value.as_array()?.iter().map(path).collect();
+        let paths = paths?;
+        let sound = |path: &Vec<u8>| path != ROOT && check_path(path).is_ok();
+        paths.iter().all(sound).then(|| Scope::of(paths))
+    }
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let byte = |pair: &[u8; 2]| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8);
+    rest.is_empty()
+        .then(|| pairs.iter().map(byte).collect())
+        .flatten()
+}
+
+/// Key of both in header and trailer.
+const SHARD: &str = "shard";
+
+/// Hash by which directories are assigned to parts.
+const HASH: &str = "xxh64";
+
+/// Part of a tree that a manifest covers, as recorded in its header.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ShardHeader {
+    /// Number, from 1 to `of`.
+    pub index: u32,
+    /// Number of parts.
+    pub of: u32,
+}
+
+impl ShardHeader {
+    /// Returns the form of [`Header::shard`]: `{"index":2,"of":7,"hash":"xxh64"}`.
+    pub fn to_value(self) -> Value {
+        json!({"index": self.index, "of": self.of, "hash": HASH})
+    }
+
+    /// Reads the header: `None` if it is of no part of a tree.
+    ///
+    /// # Errors
+    /// If it is of a part that this version does not know.
+    pub fn of_header(header: &Header) -> Result<Option<ShardHeader>, &'static str> {
+        ShardHeader::of_value(&header.shard)
+    }
+
+    /// Reads the value alone.
+    pub(crate) fn of_value(value: &Value) -> Result<Option<ShardHeader>, &'static str> {
+        if value.is_null() {
+            return Ok(None);
+        }
+        let number = |key: &str| value[key].as_u64()?.try_into().ok();
+        let (index, of) = (number("index"), number("of"));
+        match index.zip(of).filter(|_| value["hash"] == HASH) {
+            Some((index, of)) if 1 <= index && index <= of => Ok(Some(ShardHeader { index, of })),
+            _ => Err("a part of a tree that is chosen in a way unknown here"),
+        }
+    }
+}
+
+/// Fields of the trailer of a part of a tree besides its counts.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ShardTrailer {
+    /// Number of directories of this part that are known to their end.
+    pub directories: u64,
+    /// The sum of a hash of their paths.
+    pub sum: u64,
+    /// Numbers of the devices of the entries by the index that entries have, the root's first.
+    pub devices: Vec<u64>,
+    /// Number of these, from the first on, that are devices of directories, which every part knows
+    /// and numbers alike.
+    pub shared_devices: u64,
+    /// Inode number of the tree's root: all parts are of one directory. Earlier versions do not
+    /// record it.
+    pub root_ino: Option<u64>,
+}
+
+impl ShardTrailer {
+    /// Returns the fields to write behind the other keys of the trailer.
+    pub fn to_fields(&self) -> Map<String, Value> {
+        let value = json!({
+            "directories": self.directories,
+            "sum": format!("{:016x}", self.sum),
+            "devices": self.devices,
+            "shared_devices": self.shared_devices,
+            "root_ino": self.root_ino,
+        });
+        Map::from_iter([(SHARD.to_owned(), value)])
+    }
+
+    /// Reads the keys of a trailer that the format itself does not know.
+    pub fn of_fields(fields: &Map<String, Value>) -> Option<ShardTrailer> {
+        let value = fields.get(SHARD)?;
+        let sum = value["sum"].as_str().filter(|text| text.len() == 16)?;
+        let devices = value["devices"].as_array()?.iter().map(Value::as_u64);
+        Some(ShardTrailer {
+            directories: value["directories"].as_u64()?,
+            sum: u64::from_str_radix(sum, 16).ok()?,
+            devices: devices.collect::<Option<_>>()?,
+            shared_devices: value["shared_devices"].as_u64()?,
+            root_ino: value["root_ino"].as_u64(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_about_what_is_below_its_paths() {
+        let scope = Scope::of(vec![b"b/c".to_vec(), b"a".to_vec(), b"\xff".to_vec()]);
+        for path in [&b"a"[..], b"a/x", b"a/x/y", b"b/c", b"b/c/d", b"\xff/z"] {
+            assert!(scope.holds(path), "{path:?}");
+        }
+        for path in [&b"."[..], b"b", b"a-", b"ab", b"b/cd", b"c"] {
+            assert!(!scope.holds(path), "{path:?}");
+        }
+        assert_eq!(Scope::from_json(&scope.to_json()), Some(scope));
+    }
+
+    #[test]
+    fn what_leaves_the_root_is_no_scope() {
+        for value in [
+            json!(["../x"]),
+            json!(["/x"]),
+            json!(["."]),
+            json!([{ "hex": "2e2" }]),
+            json!([{ "hex": "2e2e" }]),
+            json!([1]),
+            json!("a"),
+        ] {
+            assert_eq!(Scope::from_json(&value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn both_are_read_as_they_are_written() {
+        let mut header = Header::new("sha256", "0");
+        assert_eq!(ShardHeader::of_header(&header), Ok(None));
+        let part = ShardHeader { index: 3, of: 7 };
+        header.shard = part.to_value();
+        assert_eq!(ShardHeader::of_header(&header), Ok(Some(part)));
+        for odd in [
+            json!({"index": 0, "of": 7, "hash": "xxh64"}),
+            json!({"index": 8, "of": 7, "hash": "xxh64"}),
+            json!({"index": 3, "of": 7, "hash": "md5"}),
+            json!({"index": 3, "of": 7}),
+            json!("3/7"),
+        ] {
+            header.shard = odd;
+            assert!(ShardHeader::of_header(&header).is_err());
+        }
+        let trailer = ShardTrailer {
+            directories: 5,
+            sum: u64::MAX - 1,
+            devices: vec![66_305, 40],
+            shared_devices: 1,
+            root_ino: Some(2),
+        };
+        assert_eq!(ShardTrailer::of_fields(&trailer.to_fields()), Some(trailer));
+        assert_eq!(ShardTrailer::of_fields(&Map::new()), None);
     }
 }

@@ -3,9 +3,9 @@
 
 use bc_digest::Digest;
 
+use super::canonical::Rest;
 use super::entry::{Kind, Meta};
 use super::header::Header;
-use super::rest::Rest;
 use super::swar;
 use crate::algorithm::digest_len;
 use crate::time;

@@ -34,23 +34,17 @@ mod entry;
 mod header;
 mod matcher;
 mod parse;
-mod path;
 mod reader;
-mod rest;
-mod scope;
-mod seal;
-mod shard;
 mod swar;
 mod writer;
 
-pub use entry::{COPY_STAMP_LEN, Entry, Found, Kind, Meta, Mounted, UNSEEN_AT, Xattrs};
-pub use header::{Header, Trailer};
+pub use entry::{
+    COPY_STAMP_LEN, Entry, Found, Kind, Meta, Mounted, ROOT, UNSEEN_AT, Xattrs, check_path,
+    path_order,
+};
+pub use header::{Header, Scope, ShardHeader, ShardTrailer, Trailer};
 pub use matcher::{Expected, Match, Matcher};
-pub use path::{ROOT, check_path, path_order};
-pub use reader::{Passed, Policy, Reader, validate};
-pub use scope::Scope;
-pub use seal::{check_seal, read_seal};
-pub use shard::{ShardHeader, ShardTrailer};
+pub use reader::{Passed, Policy, Reader, check_seal, read_seal, validate};
 pub use writer::Writer;
 
 /// The schema this version writes, and the only one it reads.

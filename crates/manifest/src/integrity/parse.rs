@@ -10,8 +10,7 @@ use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::canonical::{self, Common};
-use super::entry::{COPY_STAMP_LEN, Entry, Found, Kind, Meta, Mounted, Xattrs};
-use super::path::check_path;
+use super::entry::{COPY_STAMP_LEN, Entry, Found, Kind, Meta, Mounted, Xattrs, check_path};
 use crate::base64;
 use crate::error::ErrorKind;
 use crate::json::{Text, untwin};

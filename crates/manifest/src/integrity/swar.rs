@@ -135,7 +135,7 @@ fn up_to_eight_digits(text: [u8; 8]) -> (u64, usize) {
     (joined(word << (64 - 8 * digits)), digits)
 }
 
-/// True if this is a path that [`check_path`](super::path::check_path) takes, of nothing but ASCII
+/// True if this is a path that [`check_path`](super::entry::check_path) takes, of nothing but ASCII
 /// without control characters and backslashes. Most are. `false` proves nothing.
 pub(super) fn is_plain_path(path: &[u8]) -> bool {
     /// Bytes of a step, and the one behind them.

@@ -6,9 +6,8 @@ use std::io::Write;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use super::entry::{Entry, Kind};
+use super::entry::{Entry, check_path, path_order};
 use super::header::{Header, Trailer};
-use super::path::{check_path, path_order};
 use crate::algorithm::digest_len;
 use crate::error::{Error, ErrorKind};
 
@@ -122,20 +121,5 @@ impl<W: Write> Writer<W> {
             .map_err(|e| Error::io(0, e))?;
         self.buffer.clear();
         Ok(())
-    }
-}
-
-impl Trailer {
-    pub(super) fn count(&mut self, entry: &Entry) {
-        self.entries += 1;
-        match entry.kind {
-            Kind::File => {
-                self.files += 1;
-                self.bytes = self.bytes.saturating_add(entry.size().unwrap_or(0));
-            }
-            Kind::Dir => self.dirs += 1,
-            _ => {}
-        }
-        self.errors += u64::from(entry.error.is_some());
     }
 }
