@@ -3,7 +3,7 @@
 use std::io;
 
 use bc_digest::{CpuFeatures, Plain};
-use bc_manifest::{base64, gnu, sum};
+use bc_manifest::{base64, gnu};
 
 use super::args::{Args, Writing};
 use super::family::{Family, FamilyResult, Sum};
@@ -95,7 +95,7 @@ fn write(to: &mut Vec<u8>, args: &Args, hashed: &FamilyResult, path: &[u8]) {
     }
     let end = if args.zero { 0 } else { b'\n' };
     if let Some(plain) = plain(args.family) {
-        sum::write(to, plain, digest, hashed.bytes);
+        gnu::write_sum(to, plain, digest, hashed.bytes);
         if !args.operands.is_empty() {
             to.push(b' ');
             to.extend_from_slice(path);

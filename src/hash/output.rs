@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use bc_digest::{Algorithm, Digest, Plain};
 use bc_fs::PathError;
 use bc_hash::{EntryOutcome, Hashes};
-use bc_manifest::{End, Failure, ListPart, ListPartEnd, bsd, csv, gnu, jsonl, sum};
+use bc_manifest::{End, Failure, ListPart, ListPartEnd, bsd, csv, gnu, jsonl};
 use bc_walk::{DirectorySet, EntryId, Listing};
 
 use super::args::Format;
@@ -272,7 +272,7 @@ fn line(out: &mut Vec<u8>, algorithm: Algorithm, digest: Digest, size: u64, path
             if escaped {
                 out.push(b'\\');
             }
-            sum::write(out, plain, digest.as_bytes(), size);
+            gnu::write_sum(out, plain, digest.as_bytes(), size);
             out.push(b' ');
             match escaped {
                 true => gnu::escape_path(out, path),

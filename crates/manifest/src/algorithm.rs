@@ -23,7 +23,7 @@ pub(crate) fn intern(name: &str) -> Name {
 
 /// Byte order in which a tagged line writes its digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum DigestOrder {
     Canonical,
     Reversed,
 }
@@ -34,7 +34,7 @@ pub(crate) struct TagMeaning {
     pub(crate) algorithm: Name,
     /// Length of its digests in bytes.
     pub(crate) digest_len: usize,
-    pub(crate) order: Order,
+    pub(crate) order: DigestOrder,
 }
 
 /// Returns the meaning of a tag. The lengths of BLAKE2b that we have no name for (`BLAKE2b-128`)
@@ -43,8 +43,8 @@ pub(crate) fn by_tag(tag: &[u8]) -> Option<TagMeaning> {
     let tag = std::str::from_utf8(tag).ok()?;
     // xxhsum --little-endian marks its tags so.
     let (tag, order) = match tag.strip_suffix("_LE") {
-        Some(short) if short.starts_with("XXH") => (short, Order::Reversed),
-        _ => (tag, Order::Canonical),
+        Some(short) if short.starts_with("XXH") => (short, DigestOrder::Reversed),
+        _ => (tag, DigestOrder::Canonical),
     };
     if let Some(known) = Algorithm::from_tag(tag) {
         return Some(TagMeaning {
@@ -60,7 +60,7 @@ pub(crate) fn by_tag(tag: &[u8]) -> Option<TagMeaning> {
     (bits.is_multiple_of(8) && (8..=512).contains(&bits)).then(|| TagMeaning {
         algorithm: Cow::Owned(format!("blake2b-{bits}")),
         digest_len: bits / 8,
-        order: Order::Canonical,
+        order: DigestOrder::Canonical,
     })
 }
 
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn odd_tags() {
         assert_eq!(by_tag(b"BLAKE2b-128").unwrap().algorithm, "blake2b-128");
-        assert_eq!(by_tag(b"XXH64_LE").unwrap().order, Order::Reversed);
+        assert_eq!(by_tag(b"XXH64_LE").unwrap().order, DigestOrder::Reversed);
         for bad in [
             "BLAKE2b-",
             "BLAKE2b-0",

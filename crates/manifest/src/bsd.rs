@@ -3,7 +3,7 @@
 
 use bc_digest::{Digest, push_hex};
 
-use crate::algorithm::{self, Order};
+use crate::algorithm::{self, DigestOrder};
 use crate::gnu::{self, ParsedLine, TrimBlank};
 use crate::record::End;
 
@@ -64,7 +64,7 @@ fn parse_rest(tag: &[u8], rest: &[u8], escaped: bool) -> Result<ParsedLine, &'st
     if digest.as_bytes().len() != tag.digest_len {
         return Err("wrong length of digest");
     }
-    let digest = if tag.order == Order::Reversed {
+    let digest = if tag.order == DigestOrder::Reversed {
         digest.reversed()
     } else {
         digest

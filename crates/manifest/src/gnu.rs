@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use bc_digest::{Digest, push_hex};
+use bc_digest::{Digest, Plain, push_hex};
 
 use crate::algorithm::Name;
 use crate::record::End;
@@ -41,6 +41,28 @@ fn write_prefixed(out: &mut Vec<u8>, prefix: &[u8], digest: &[u8], path: &[u8], 
     out.extend_from_slice(b"  ");
     push_path(out, path, escaped);
     out.push(end.byte());
+}
+
+/// Appends `number length`, as `cksum` and `sum` print it of standard input: they cannot be
+/// distinguished from other text, so nothing reads them; the caller adds the name and
+/// ends the line. `digest` has at most four bytes, the highest first, and `size` is in bytes.
+///
+/// ```
+/// use bc_digest::Plain;
+/// let mut out = Vec::new();
+/// bc_manifest::gnu::write_sum(&mut out, Plain::Blocks1024, &[0, 97], 1025);
+/// assert_eq!(out, b"00097     2");
+/// ```
+pub fn write_sum(out: &mut Vec<u8>, plain: Plain, digest: &[u8], size: u64) {
+    let number = digest
+        .iter()
+        .fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    let text = match plain {
+        Plain::Blocks1024 => format!("{number:05} {:5}", size.div_ceil(1024)),
+        Plain::Blocks512 => format!("{number} {}", size.div_ceil(512)),
+        _ => format!("{number} {size}"),
+    };
+    out.extend_from_slice(text.as_bytes());
 }
 
 /// True if the path contains a byte that coreutils escapes.
@@ -167,5 +189,31 @@ impl TrimBlank for [u8] {
     fn trim_ascii_start_blank(&self) -> &[u8] {
         let blanks = self.iter().take_while(|&&b| is_blank(b)).count();
         &self[blanks..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_as_cksum_and_sum_print_them() {
+        for (plain, digest, size, expected) in [
+            (
+                Plain::Bytes,
+                &[0xff, 0xff, 0xff, 0xff][..],
+                0,
+                "4294967295 0",
+            ),
+            (Plain::Bytes, &[0, 0, 0, 0], 12, "0 12"),
+            (Plain::Blocks1024, &[0, 0], 0, "00000     0"),
+            (Plain::Blocks1024, &[255, 255], 1 << 40, "65535 1073741824"),
+            (Plain::Blocks512, &[0, 97], 1, "97 1"),
+            (Plain::Blocks512, &[0, 0], 1024, "0 2"),
+        ] {
+            let mut out = Vec::new();
+            write_sum(&mut out, plain, digest, size);
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
     }
 }

@@ -20,17 +20,17 @@ pub fn begins(head: &[u8]) -> bool {
 /// Streaming reader; holds one line at a time. Never panics, whatever the input.
 ///
 /// ```
-/// use bc_manifest::hashdeep::Reader;
+/// use bc_manifest::hashdeep::HashdeepReader;
 ///
 /// let text = b"%%%% HASHDEEP-1.0\n%%%% size,md5,filename\n## $ hashdeep -c md5 a\n\
 ///     0,d41d8cd98f00b204e9800998ecf8427e,/tmp/a,b\n";
-/// let record = Reader::new(&text[..]).read()?.unwrap();
+/// let record = HashdeepReader::new(&text[..]).read()?.unwrap();
 /// assert_eq!((record.path, record.size), (b"/tmp/a,b".to_vec(), Some(0)));
 /// assert_eq!(record.digests[0].0.as_deref(), Some("md5"));
 /// # Ok::<(), bc_manifest::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Reader<R> {
+pub struct HashdeepReader<R> {
     input: R,
     columns: Vec<Name>,
     line: u64,
@@ -40,10 +40,10 @@ pub struct Reader<R> {
     buffer: Vec<u8>,
 }
 
-impl<R: BufRead> Reader<R> {
+impl<R: BufRead> HashdeepReader<R> {
     /// Reads nothing yet.
-    pub fn new(input: R) -> Reader<R> {
-        Reader {
+    pub fn new(input: R) -> HashdeepReader<R> {
+        HashdeepReader {
             input,
             columns: Vec::new(),
             line: 0,
@@ -164,13 +164,13 @@ impl<R: BufRead> Reader<R> {
 
 #[cfg(test)]
 mod tests {
-    use super::Reader;
+    use super::HashdeepReader;
 
     const HEAD: &str = "%%%% HASHDEEP-1.0\n%%%% size,md5,tiger,filename\n";
     const MD5: &str = "d41d8cd98f00b204e9800998ecf8427e";
 
     fn all(text: &str) -> Result<Vec<(Vec<u8>, usize)>, String> {
-        let mut reader = Reader::new(text.as_bytes());
+        let mut reader = HashdeepReader::new(text.as_bytes());
         let mut found = Vec::new();
         while let Some(record) = reader.read().map_err(|error| error.to_string())? {
             found.push((record.path, record.digests.len()));

@@ -87,7 +87,7 @@ pub fn write_error(out: &mut Vec<u8>, path: &[u8], size: Option<u64>, error: &Fa
 }
 
 #[derive(Deserialize)]
-struct Kind<'a> {
+struct LineType<'a> {
     #[serde(borrow)]
     r#type: Text<'a>,
     schema: Option<u64>,
@@ -153,7 +153,7 @@ pub(crate) enum Parsed {
 /// Parses one line. Lines of unknown type are comments: a later version may add some.
 pub(crate) fn parse(line: &[u8], number: u64) -> Parsed {
     let malformed = |why| Parsed::Item(Item::Malformed { line: number, why });
-    let Ok(kind) = serde_json::from_slice::<Kind<'_>>(line) else {
+    let Ok(kind) = serde_json::from_slice::<LineType<'_>>(line) else {
         return malformed("not a JSON object with a type");
     };
     Parsed::Item(match &*kind.r#type.0 {

@@ -39,11 +39,9 @@ pub mod hashdeep;
 pub mod integrity;
 pub mod json;
 pub mod jsonl;
-mod line;
 mod lines;
 mod reader;
 mod record;
-pub mod sum;
 pub mod time;
 
 pub use algorithm::Name;

@@ -4,11 +4,11 @@ use std::io::{self, BufRead, Chain, Cursor, Read};
 
 use bc_digest::{Algorithm, Plain};
 
+use crate::bsd;
 use crate::csv::{self, Columns};
 use crate::error::{Error, ErrorKind};
-use crate::gnu::Style;
+use crate::gnu::{self, ParsedLine, Style, TrimBlank};
 use crate::jsonl;
-use crate::line;
 use crate::lines::{self, Line};
 use crate::record::{End, Item, Record};
 
@@ -108,19 +108,13 @@ pub struct Reader<R> {
     input: Chain<Cursor<Vec<u8>>, R>,
     end: End,
     lengths: Vec<usize>,
-    state: State,
+    /// As far as known: `None` before the first significant line.
+    format: Option<Format>,
+    /// Columns of a CSV file, once its header is complete.
+    columns: Columns,
     style: Style,
     line: u64,
     buffer: Vec<u8>,
-}
-
-#[derive(Debug)]
-enum State {
-    /// Start of the file: no significant line seen yet.
-    Start,
-    Lines,
-    Jsonl,
-    Csv(Columns),
 }
 
 impl<R: BufRead> Reader<R> {
@@ -146,11 +140,8 @@ impl<R: BufRead> Reader<R> {
             input: Cursor::new(head).chain(input),
             end,
             lengths: options.lengths,
-            state: if end == End::Nul {
-                State::Lines
-            } else {
-                State::Start
-            },
+            format: (end == End::Nul).then_some(Format::Lines),
+            columns: Columns::empty(),
             style: Style::default(),
             line: 0,
             buffer: Vec::new(),
@@ -159,12 +150,7 @@ impl<R: BufRead> Reader<R> {
 
     /// Returns the format, as far as known: `None` before the first significant line.
     pub fn format(&self) -> Option<Format> {
-        match self.state {
-            State::Start => None,
-            State::Lines => Some(Format::Lines),
-            State::Jsonl => Some(Format::Jsonl),
-            State::Csv(_) => Some(Format::Csv),
-        }
+        self.format
     }
 
     /// Returns the next item, `None` at the end.
@@ -194,13 +180,13 @@ impl<R: BufRead> Reader<R> {
     /// Parses the line in the buffer; `None` if it is blank or a CSV header.
     fn item(&mut self) -> Result<Option<Item>, Error> {
         let number = self.line;
-        if matches!(self.state, State::Start) {
+        if self.format.is_none() {
             self.detect();
         }
         let malformed = |why| Ok(Some(Item::Malformed { line: number, why }));
-        match &self.state {
-            State::Csv(_) => self.csv_record().map_err(|e| Error::io(number, e)),
-            State::Jsonl => {
+        match self.format {
+            Some(Format::Csv) => self.csv_record().map_err(|e| Error::io(number, e)),
+            Some(Format::Jsonl) => {
                 let line = self.buffer.trim_ascii();
                 if line.is_empty() {
                     return Ok(None);
@@ -217,7 +203,7 @@ impl<R: BufRead> Reader<R> {
                     )),
                 }
             }
-            State::Start | State::Lines => {
+            None | Some(Format::Lines) => {
                 let mut line = &self.buffer[..];
                 // As GNU; `;` is what SFV files and their kin use.
                 if matches!(line.first(), Some(b'#' | b';')) {
@@ -229,7 +215,7 @@ impl<R: BufRead> Reader<R> {
                 if line.is_empty() {
                     return Ok(None);
                 }
-                match line::parse(line, &self.lengths, self.end, &mut self.style) {
+                match parse_line(line, &self.lengths, self.end, &mut self.style) {
                     Ok(parsed) => Ok(Some(Item::Record(Record {
                         line: number,
                         path: parsed.path,
@@ -251,22 +237,16 @@ impl<R: BufRead> Reader<R> {
             .strip_prefix(b"\xef\xbb\xbf")
             .unwrap_or(&self.buffer);
         let bom = self.buffer.len() - text.len();
-        match text.trim_ascii().first() {
+        let format = match text.trim_ascii().first() {
             None | Some(b'#' | b';') => return,
-            Some(b'{') => self.state = State::Jsonl,
-            Some(_) if Columns::is_header(text) => {
-                // Replaced as soon as the header is complete.
-                self.state = State::Csv(Columns::empty());
-            }
-            Some(_) => self.state = State::Lines,
-        }
-        if self.state_is_structured() {
+            Some(b'{') => Format::Jsonl,
+            Some(_) if Columns::is_header(text) => Format::Csv,
+            Some(_) => Format::Lines,
+        };
+        if format != Format::Lines {
             self.buffer.drain(..bom);
         }
-    }
-
-    fn state_is_structured(&self) -> bool {
-        matches!(self.state, State::Jsonl | State::Csv(_))
+        self.format = Some(format);
     }
 
     /// Completes a record that spans lines, then parses it.
@@ -291,24 +271,21 @@ impl<R: BufRead> Reader<R> {
             record.extend_from_slice(&more);
         }
         let body = record.strip_suffix(b"\r").unwrap_or(&record);
-        let State::Csv(columns) = &mut self.state else {
-            return Ok(None);
-        };
         let item = if body.is_empty() {
             None
-        } else if columns.is_empty() {
+        } else if self.columns.is_empty() {
             match Columns::parse(body) {
                 Ok(parsed) => {
-                    *columns = parsed;
+                    self.columns = parsed;
                     None
                 }
                 Err(why) => {
-                    self.state = State::Lines;
+                    self.format = Some(Format::Lines);
                     Some(Item::Malformed { line: number, why })
                 }
             }
         } else {
-            Some(match columns.record(body, number) {
+            Some(match self.columns.record(body, number) {
                 Ok(record) => Item::Record(record),
                 Err(why) => Item::Malformed { line: number, why },
             })
@@ -316,6 +293,32 @@ impl<R: BufRead> Reader<R> {
         self.buffer = record;
         Ok(item)
     }
+}
+
+/// Parses one line without its end, in either the GNU or the BSD style: both may occur in one file.
+fn parse_line(
+    line: &[u8],
+    lengths: &[usize],
+    end: End,
+    style: &mut Style,
+) -> Result<ParsedLine, &'static str> {
+    let mut rest = line.trim_ascii_start_blank();
+    let escaped = rest.first() == Some(&b'\\');
+    if escaped {
+        if end == End::Nul {
+            return Err("backslash before a digest in a NUL-separated manifest");
+        }
+        rest = &rest[1..];
+    }
+    let parsed = match bsd::parse(rest, escaped) {
+        Some(parsed) => parsed?,
+        None => gnu::parse(rest, escaped, lengths, style)?,
+    };
+    // A path cannot hold a NUL; GNU cuts it off there, which names another file.
+    if end == End::Newline && parsed.path.contains(&0) {
+        return Err("NUL in the path");
+    }
+    Ok(parsed)
 }
 
 /// Returns NUL if there are at least as many as newlines and each is followed by a byte that a
@@ -338,5 +341,94 @@ impl<R: BufRead> Iterator for Reader<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.read().transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gnu::write_xxh3_line;
+
+    fn path(line: &[u8], style: &mut Style) -> Result<Vec<u8>, &'static str> {
+        parse_line(line, &[2], End::Newline, style).map(|parsed| parsed.path)
+    }
+
+    fn first(line: &[u8]) -> Result<Vec<u8>, &'static str> {
+        path(line, &mut Style::Unknown)
+    }
+
+    #[test]
+    fn what_gnu_accepts() {
+        // Each tried with sha256sum 9.1 (and a longer digest).
+        for (line, expected) in [
+            (&b"abcd  a"[..], &b"a"[..]),
+            (b"ABCD *a", b"a"),
+            (b"abcd a", b"a"),
+            (b"abcd\ta", b"a"),
+            (b"abcd\t*a", b"a"),
+            (b" \tabcd  a", b"a"),
+            (b"abcd   ", b" "),
+            (b"abcd  ", b" "),
+            (b"abcd  a ", b"a "),
+            (b"\\abcd  a\\nb\\\\c\\r", b"a\nb\\c\r"),
+            (b"abcd  a\\n", b"a\\n"),
+            (b"abcd **", b"*"),
+        ] {
+            assert_eq!(
+                first(line).as_deref(),
+                Ok(expected),
+                "{}",
+                line.escape_ascii()
+            );
+        }
+    }
+
+    #[test]
+    fn what_gnu_refuses() {
+        for line in [
+            &b""[..],
+            b" ",
+            b"abcd",
+            b"abcd ",
+            b"abc  a",
+            b"abcde  a",
+            b"abcdef  a",
+            b"ab  a",
+            b"abcx  a",
+            b"\\abcd  a\\",
+            b"\\abcd  a\\x",
+            b"\\\\abcd  a",
+            b"-----BEGIN PGP",
+            b"abcd-  a",
+        ] {
+            assert!(first(line).is_err(), "{}", line.escape_ascii());
+        }
+        assert!(first(b"abcd  a\0b").is_err());
+    }
+
+    #[test]
+    fn the_two_untagged_styles_do_not_mix() {
+        let mut style = Style::Unknown;
+        assert!(path(b"abcd  a", &mut style).is_ok());
+        assert!(path(b"abcd a", &mut style).is_err());
+        let mut style = Style::Unknown;
+        assert!(path(b"abcd a", &mut style).is_ok());
+        assert_eq!(path(b"abcd  a", &mut style).as_deref(), Ok(&b" a"[..]));
+        assert_eq!(path(b"abcd *a", &mut style).as_deref(), Ok(&b"*a"[..]));
+    }
+
+    #[test]
+    fn xxh3_carries_its_name() {
+        let mut out = Vec::new();
+        write_xxh3_line(&mut out, &[7; 8], b"a", End::Newline);
+        assert_eq!(out, b"XXH3_0707070707070707  a\n");
+        let parsed = parse_line(
+            &out[..out.len() - 1],
+            &[2],
+            End::Newline,
+            &mut Style::Unknown,
+        )
+        .unwrap();
+        assert_eq!(parsed.algorithm.as_deref(), Some("xxh3"));
     }
 }

@@ -96,7 +96,7 @@ impl Manifest {
         found: &mut dyn FnMut(Found<'_>),
     ) -> Result<(), Error> {
         let refused = |error: bc_manifest::Error| self.refused(&error.to_string());
-        let mut reader = hashdeep::Reader::new(self.lines(cancel)?);
+        let mut reader = hashdeep::HashdeepReader::new(self.lines(cancel)?);
         let mut any = false;
         while let Some(record) = reader.read().map_err(refused)? {
             if let (false, Some(dir)) = (any, reader.invoked_from()) {

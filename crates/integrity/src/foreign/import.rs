@@ -253,7 +253,7 @@ fn by_length(bytes: usize) -> Option<Algorithm> {
 /// Reads the strongest wanted digest of each line.
 fn columns(what: &ImportOptions<'_>, input: impl BufRead) -> Result<(Algorithm, Lines), Error> {
     let mut lines = Lines::within(what.most_memory);
-    let mut reader = hashdeep::Reader::new(input);
+    let mut reader = hashdeep::HashdeepReader::new(input);
     let refused = |error: &bc_manifest::Error| match error.io_error() {
         Some(error) => Error::io(&path_of(what.name), "read", error),
         None => bad(what, error.to_string()),

@@ -50,7 +50,7 @@ pub struct Reader<R> {
     buffer: Vec<u8>,
     common: Common,
     pending: Vec<u8>,
-    state: State,
+    state: StreamState,
     problems: Vec<Error>,
     problem_count: u64,
 }
@@ -73,7 +73,7 @@ pub struct Passed<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum StreamState {
     Entries,
     Done,
     /// Refused: nothing more comes.
@@ -115,7 +115,7 @@ impl<R: BufRead> Reader<R> {
             buffer,
             common: Common::default(),
             pending: Vec::with_capacity(CHUNK + 4096),
-            state: State::Entries,
+            state: StreamState::Entries,
             problems: Vec::new(),
             problem_count: 0,
         })
@@ -143,7 +143,7 @@ impl<R: BufRead> Reader<R> {
     /// If the first does not come after all before; as for [`read`](Reader::read) nothing more
     /// comes then. The policy is not asked.
     pub fn pass_over(&mut self, passed: &Passed<'_>) -> Result<(), Error> {
-        debug_assert!(self.proven && self.state == State::Entries);
+        debug_assert!(self.proven && self.state == StreamState::Entries);
         let why = match self
             .last
             .as_deref()
@@ -154,7 +154,7 @@ impl<R: BufRead> Reader<R> {
             Some(Ordering::Greater) => Some("path out of order"),
         };
         if let Some(why) = why {
-            self.state = State::Failed;
+            self.state = StreamState::Failed;
             return Err(Error::new(ErrorKind::Unsorted, self.line + 1, why));
         }
         let last = self.last.get_or_insert_default();
@@ -205,14 +205,14 @@ impl<R: BufRead> Reader<R> {
     /// # Errors
     /// Errors of [`read`](Reader::read).
     pub fn read_into(&mut self, entry: &mut Entry) -> Result<bool, Error> {
-        if self.state != State::Entries {
+        if self.state != StreamState::Entries {
             return Ok(false);
         }
         let result = self.next_entry(entry);
         match result {
             Ok(true) => {}
-            Ok(false) => self.state = State::Done,
-            Err(_) => self.state = State::Failed,
+            Ok(false) => self.state = StreamState::Done,
+            Err(_) => self.state = StreamState::Failed,
         }
         result
     }
