@@ -25,7 +25,7 @@
 //! every thread; a file is read once, for all destinations that take it (`data/receiver`). `plan`
 //! decides about a name that is taken, by the facts that `decide` looks up; a `stage` is made and
 //! filled, and given its name when it is complete (`stage/publish`); `special` makes everything but
-//! regular files, `links` further names; directories get their times last; `finish` counts, and
+//! regular files, `links` further names; directories get their times last; `engine` counts, and
 //! `manifest` records what was done.
 //!
 //! [`restore()`] repairs a tree by its manifest from copies of it, with the same stages: files that
@@ -60,7 +60,6 @@ mod dry;
 mod engine;
 mod error;
 mod event;
-mod finish;
 mod job;
 mod links;
 mod manifest;

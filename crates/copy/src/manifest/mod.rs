@@ -1,30 +1,34 @@
 //! The manifest of a copy, which `bc integrity verify` accepts at once: the copied entries, with
 //! the digests taken on the way, and the records of an earlier manifest there for the rest.
+//!
+//! One thread puts entries together, another one writes them, where there are two.
 
 mod allowed;
 mod beside;
 pub(crate) mod earlier;
-mod pipe;
 mod plan;
 mod whole;
 
 use std::ffi::OsStr;
-use std::io::{BufWriter, ErrorKind as IoErrorKind};
+use std::io::{BufWriter, ErrorKind as IoErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::Builder;
 
 use bc_digest::Digest;
 use bc_edit::atomic::{AsRead, AtomicFile, Uncommitted};
 use bc_edit::entry;
 use bc_edit::output::OutputFile;
 use bc_fs::place::Place;
-use bc_manifest::integrity::{Entry, Header, Kind, Meta, ROOT, Scope};
+use bc_manifest::integrity::{Entry, Header, Kind, Meta, ROOT, Scope, Writer};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::job::Error;
 use bc_walk::{FileKind, FileStat};
 use earlier::{Earlier, ExistingManifest, Whole};
-use pipe::EntrySink;
 use plan::{HeadSource, ManifestHead, below, heads, manifest_file, manifest_root, path_in, push};
 use rustix::io::Errno;
 use serde_json::{Map, Value};
@@ -33,6 +37,7 @@ use crate::decide::{digest_of, open_there};
 use crate::error::system_error;
 use crate::event::Event;
 use crate::job::Job;
+use crate::lock;
 use crate::options::ManifestPlace;
 use crate::results::{EntryState, Proof, Rows, Unlisted};
 use crate::resume::stamp::{Ends, Lasting, Stamp};
@@ -197,7 +202,7 @@ fn replace_once(
         .for_each(AtomicFile::only_owner_writes);
     let (header, is_part) = about.header(earlier.as_ref().map(|earlier| &earlier.scope));
     let out = BufWriter::with_capacity(1 << 20, new.file());
-    let written = pipe::write(out, &header, job.plan.options.workers, |out| {
+    let written = write_entries(out, &header, job.plan.options.workers, |out| {
         fill(about, is_part, earlier, lasting, out)
     });
     written.map_err(|error| match error.io_error() {
@@ -532,4 +537,114 @@ fn header(job: &Job<'_>, plan: &ManifestPlan, scope: Option<&Scope>) -> Header {
         header.scope = scope.to_json();
     }
     header
+}
+
+/// Entries that are passed on at once.
+const BATCH: usize = 256;
+
+/// Batches that may wait to be written.
+const WAITING: usize = 4;
+
+/// Sink for entries, in order.
+struct EntrySink<'a> {
+    batch: Vec<Entry>,
+    /// Takes a batch; `false` where it is of no use to pass on more.
+    pass_on: &'a mut dyn FnMut(Vec<Entry>) -> bool,
+    is_over: bool,
+}
+
+impl EntrySink<'_> {
+    fn put(&mut self, entry: Entry) {
+        self.batch.push(entry);
+        if self.batch.len() == BATCH {
+            self.flush();
+        }
+    }
+
+    /// True if more entries are of no use: the error is known where they are written.
+    fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    fn flush(&mut self) {
+        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
+        self.is_over |= !(self.pass_on)(batch);
+    }
+}
+
+/// Runs `fill`, whose entries `pass_on` takes; returns what is added to the trailer.
+fn filled(
+    fill: impl FnOnce(&mut EntrySink<'_>) -> Result<Map<String, Value>, bc_manifest::Error>,
+    pass_on: &mut dyn FnMut(Vec<Entry>) -> bool,
+) -> Result<Map<String, Value>, bc_manifest::Error> {
+    let mut entries = EntrySink {
+        batch: Vec::with_capacity(BATCH),
+        pass_on,
+        is_over: false,
+    };
+    let extra = fill(&mut entries)?;
+    entries.flush();
+    Ok(extra)
+}
+
+/// Writes a manifest of the entries that `fill` puts; the keys that it returns are added to the
+/// trailer. `workers`: with one, or where the system refuses a thread, the caller's thread does
+/// all.
+fn write_entries<W: Write + Send>(
+    out: W,
+    header: &Header,
+    workers: usize,
+    fill: impl FnOnce(&mut EntrySink<'_>) -> Result<Map<String, Value>, bc_manifest::Error>,
+) -> Result<(), bc_manifest::Error> {
+    if workers < 2 {
+        return write_alone(out, header, fill);
+    }
+    let (sender, receiver) = sync_channel::<Vec<Entry>>(WAITING);
+    // A thread that is refused leaves them here.
+    let taken = Mutex::new(Some((out, receiver)));
+    let take = || lock(&taken).take();
+    std::thread::scope(|scope| {
+        let write = || take().map(|(out, receiver)| write_all(out, header, receiver));
+        let Ok(writing) = Builder::new().spawn_scoped(scope, write) else {
+            return match take() {
+                Some((out, _)) => write_alone(out, header, fill),
+                None => unreachable!("only a thread takes it"),
+            };
+        };
+        let extra = filled(fill, &mut |batch| sender.send(batch).is_ok());
+        drop(sender);
+        let writer = writing.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let extra = extra?;
+        match writer {
+            Some(writer) => writer?.finish_with(&extra).map(drop),
+            None => unreachable!("the thread took it"),
+        }
+    })
+}
+
+fn write_all<W: Write>(
+    out: W,
+    header: &Header,
+    batches: Receiver<Vec<Entry>>,
+) -> Result<Writer<W>, bc_manifest::Error> {
+    let mut writer = Writer::new(out, header)?;
+    for batch in batches {
+        batch.iter().try_for_each(|entry| writer.write(entry))?;
+    }
+    Ok(writer)
+}
+
+fn write_alone<W: Write>(
+    out: W,
+    header: &Header,
+    fill: impl FnOnce(&mut EntrySink<'_>) -> Result<Map<String, Value>, bc_manifest::Error>,
+) -> Result<(), bc_manifest::Error> {
+    let mut writer = Writer::new(out, header)?;
+    let mut written = Ok(());
+    let extra = filled(fill, &mut |batch| {
+        written = batch.iter().try_for_each(|entry| writer.write(entry));
+        written.is_ok()
+    });
+    written?;
+    writer.finish_with(&extra?).map(drop)
 }
