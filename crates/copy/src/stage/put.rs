@@ -6,6 +6,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use bc_digest::Digest;
 use bc_edit::entry;
 use bc_edit::swap::{NotDone, Swap};
+use bc_fs::shortage::is_shortage;
 use bc_integrity::second_ending;
 use bc_walk::Identity;
 use rustix::fs::{Mode, OFlags};
@@ -73,16 +74,29 @@ impl From<NotDone<NotPut>> for NotPut {
 
 /// Stage that is open as a place, so that no other file is given its number.
 struct Held {
-    _open: OwnedFd,
+    _open: Option<OwnedFd>,
     id: Identity,
 }
 
 impl Held {
     fn new(dir: BorrowedFd<'_>, stage: &str) -> Result<Held, Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let open = retry_on_intr(|| rustix::fs::openat(dir, stage, flags, Mode::empty()))?;
-        let id = stat(&open)?.id;
-        Ok(Held { _open: open, id })
+        match retry_on_intr(|| rustix::fs::openat(dir, stage, flags, Mode::empty())) {
+            Ok(open) => {
+                let id = stat(&open)?.id;
+                Ok(Held {
+                    _open: Some(open),
+                    id,
+                })
+            }
+            // Where there is no descriptor to spare its number has to do: a copy that was complete
+            // would fail otherwise.
+            Err(errno) if is_shortage(&errno) => {
+                let id = stat_at(dir, stage)?.id;
+                Ok(Held { _open: None, id })
+            }
+            Err(errno) => Err(errno),
+        }
     }
 
     /// Removes it by the name of a stage, which is left where it leads to another file by now.
