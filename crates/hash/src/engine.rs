@@ -40,7 +40,6 @@ pub fn hash_with<S: DigestSink>(
     let most = options.workers.clamp(1, plan.len());
     let workers = options.start.workers(most, effort(listing, plan));
     let links = Links::new(listing);
-    plan.set_workers(workers);
     // The journal is opened by whichever worker begins it, and is all workers' from then on.
     let mut read = options.read.clone();
     if options.resume.is_some() {

@@ -73,12 +73,12 @@ impl Plan {
 
     /// Sets the number of workers that share the rest, if that is not the number that the plan was
     /// made for.
-    pub fn set_workers(&self, workers: usize) {
+    pub(crate) fn set_workers(&self, workers: usize) {
         self.workers.store(workers.max(1), Ordering::Relaxed);
     }
 
     /// Raises the number of workers, if that is more than before.
-    pub fn more_workers(&self, workers: usize) {
+    pub(crate) fn more_workers(&self, workers: usize) {
         self.workers.fetch_max(workers, Ordering::Relaxed);
     }
 

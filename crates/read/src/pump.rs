@@ -117,6 +117,7 @@ pub(crate) fn run_metered<T: Send>(
     metering: &Metering,
     f: impl Fn(WorkerHandle<'_>) -> T + Sync,
 ) -> Result<Vec<T>, WorkerPanic> {
+    plan.set_workers(first);
     let bounds = Workers::up_to(most, options.waiting.min(plan.len()));
     let (left, joined) = (|| plan.left(), |workers| plan.more_workers(workers));
     let growth = Growth::new(bounds)

@@ -467,24 +467,18 @@ impl<'a> Context<'a> {
         self.listing.size(entry).unwrap_or(0)
     }
 
-    /// Returns the number of workers that reading `bytes` of the files of `plan` justifies.
-    pub(crate) fn workers(&self, plan: &Plan, bytes: u64) -> usize {
-        let most = self.options.workers.clamp(1, plan.len().max(1));
-        let effort = Effort::of(plan.len() as u64, bytes);
-        let workers = self.options.start.workers(most, effort);
-        plan.set_workers(workers);
-        workers
-    }
-
-    /// Runs `f` on each of some workers that read `plan`, with the options' tables of descriptors:
-    /// they have those of the listing, and those that they open themselves. Others join while they
-    /// wait, which they report to their handles.
+    /// Runs `f` on as many workers as reading `bytes` of the files of `plan` justifies, with the
+    /// options' tables of descriptors: they have those of the listing, and those that they open
+    /// themselves. Others join while they wait, which they report to their handles.
     pub(crate) fn run<T: Send>(
         &self,
         plan: &Plan,
-        workers: usize,
+        bytes: u64,
         f: impl Fn(WorkerHandle<'_>) -> T + Sync,
     ) -> Result<Vec<T>, WorkerPanic> {
+        let most = self.options.workers.clamp(1, plan.len().max(1));
+        let effort = Effort::of(plan.len() as u64, bytes);
+        let workers = self.options.start.workers(most, effort);
         let named: Vec<_> = self.listing.descriptors().collect();
         bc_read::run_readers(plan, &self.options.read, &named, workers, workers, f)
     }

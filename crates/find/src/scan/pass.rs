@@ -143,8 +143,7 @@ impl Context<'_> {
             .map(|size| to_read(how.limit, size.unwrap_or(0)))
             .sum();
         self.progress.planned_bytes.fetch_add(bytes, Relaxed);
-        let workers = self.workers(&plan, bytes);
-        let done = self.run(&plan, workers, |handle| {
+        let done = self.run(&plan, bytes, |handle| {
             let mut worker = PassWorker {
                 context: self,
                 handle,

@@ -116,8 +116,7 @@ fn all_stages(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<PassResult, 
         let unread: u64 = unknown.iter().map(|file| part(*file)).sum();
         planned.fetch_sub(all - unread, Relaxed);
         let plan = context.plan(context.set_of(unknown.into_iter()));
-        let workers = context.workers(&plan, unread);
-        let results = context.run(&plan, workers, |handle| {
+        let results = context.run(&plan, unread, |handle| {
             let mut worker = PrefixWorker {
                 context,
                 handle,
