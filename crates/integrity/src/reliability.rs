@@ -35,8 +35,9 @@ fn is_near(stamp: i64, read: i64, step: u64) -> bool {
     is_of_run && possible_step(stamp, step) >= LEAST && is_racy(stamp, read, step)
 }
 
-/// True if a file of which neither time has changed may have been written to since a run that began
-/// at `read` has read it. `traits` are asked for only where its times allow that.
+/// True if a file with these recorded times may have been written to since a run that began at
+/// `read` has read it, without a change of either. `traits` are asked for only where the times allow
+/// that.
 pub(crate) fn may_hide_an_edit(
     file: &EntryRef<'_>,
     read: i64,
@@ -147,20 +148,26 @@ impl<'a> Hints<'a> {
         read: Option<i64>,
     ) {
         if differ(old.digest, now.digest) && is_untouched(old, now) {
-            old.unsteady = self.is_unsteady(new, read);
+            old.unsteady = self.is_unsteady(old, new, read);
         }
     }
 
-    /// True if the times of an entry, which are the recorded ones, do not say whether it was edited
-    /// since it was read by a run that began at `read`, or when the manifest was made.
-    fn is_unsteady(&mut self, new: &LoadedEntry<'_>, read: Option<i64>) -> bool {
+    /// True if the recorded times of an entry do not say whether it was edited since it was read by
+    /// a run that began at `read`, or when the manifest was made. The present ctime may be that of
+    /// a later write, which shows by it, whatever mtime was set then.
+    fn is_unsteady(
+        &mut self,
+        old: &EntryRef<'_>,
+        new: &LoadedEntry<'_>,
+        read: Option<i64>,
+    ) -> bool {
         let (Some(id), Some(device), Some(read)) = (new.id, new.view.device, read.or(self.made))
         else {
             return false;
         };
         let listing = &self.tree.listing;
         let dir = || listing.open_dir(listing.dir(id)).ok();
-        may_hide_an_edit(&new.view, read, || Some(self.mounts.of(device, dir)))
+        may_hide_an_edit(old, read, || Some(self.mounts.of(device, dir)))
     }
 
     /// What `ctime` comes to for this file.
@@ -432,6 +439,26 @@ mod tests {
             };
             assert!(!may_hide_an_edit(&fine, read, || None));
         }
+    }
+
+    #[test]
+    fn a_write_that_moved_the_ctime_is_not_hidden() {
+        const SECOND: i64 = 1_000_000_000;
+        let traits = || {
+            let mut traits = traits(Inodes::Stable, CtimeTrust::Real);
+            traits.mtime_step_ns = SECOND as u64;
+            Some(traits)
+        };
+        let written = 1_700_000_000 * SECOND;
+        let read = written + 60 * SECOND;
+        let recorded = view(written, written, 7);
+        assert!(!may_hide_an_edit(&recorded, read, traits));
+        // Written 4 s after the record, and the mtime put back: that ctime is not the record's.
+        let rewritten = view(written, read + 4 * SECOND, 7);
+        assert!(may_hide_an_edit(&rewritten, read, traits));
+        // Written in the second of the record, and given another mode since.
+        let unsteady = view(read, read, 7);
+        assert!(may_hide_an_edit(&unsteady, read, traits));
     }
 
     fn view(mtime_ns: i64, ctime_ns: i64, ino: u64) -> EntryRef<'static> {
