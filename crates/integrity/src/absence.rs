@@ -19,7 +19,8 @@ use bc_walk::job::{Error, ErrorKind, path_of};
 
 use crate::Setting;
 use crate::change::Class;
-use crate::entry_ref::{EntryRef, is_same_mtime};
+use crate::entry_ref::EntryRef;
+use crate::judge::is_untouched;
 use crate::options::{MissingMounts, RootCheck};
 use crate::place::{Evidence, Weight};
 use crate::tree::loader::LoadedEntry;
@@ -139,17 +140,17 @@ impl Unmounted {
 /// Mount points where another file system may be mounted than was recorded, if there was one, with
 /// the results of comparing names and times in them.
 #[derive(Debug, Default)]
-pub(crate) struct Replaced(Vec<Place>);
+pub(crate) struct Replaced(Vec<ReplacedMount>);
 
 #[derive(Debug)]
-struct Place {
+struct ReplacedMount {
     path: Vec<u8>,
     evidence: Evidence,
     /// Old files that are not there.
     lost: u64,
 }
 
-impl Place {
+impl ReplacedMount {
     fn covers(&self, path: &[u8]) -> bool {
         let below = path.strip_prefix(&self.path[..]);
         below.is_some_and(|below| below.is_empty() || below.starts_with(b"/"))
@@ -186,7 +187,7 @@ impl Replaced {
             (None, Knows::All) => !led_to_file || old.dev.is_none(),
         };
         if replaced {
-            self.0.push(Place {
+            self.0.push(ReplacedMount {
                 path: old.path.clone(),
                 evidence: Evidence::default(),
                 lost: 0,
@@ -373,7 +374,8 @@ impl<'a> MountGuard<'a> {
     pub(crate) fn judged(&mut self, old: &Entry, new: &EntryRef<'_>, class: Class) {
         let view = EntryRef::from(old);
         if let Some(weight) = Weight::of(&view).filter(|_| self.needs_each()) {
-            let copied = view.size.is_some() && view.size == new.size && is_same_mtime(&view, new);
+            // A copy that kept the times is at home wherever it is mounted.
+            let copied = is_untouched(&view, new);
             let matches = matches!(class, Class::Ok | Class::Meta) || copied;
             self.replaced.leaf(&old.path, weight, matches);
         }

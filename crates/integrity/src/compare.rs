@@ -120,15 +120,15 @@ pub(crate) struct Comparison<'a> {
 
 /// Judgement of a path of both sides by the content found there.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Verdict {
+pub(crate) struct ContentVerdict {
     pub(crate) class: Class,
     /// True if it is modified, and nothing tells an edit from damage.
     pub(crate) undecided: bool,
 }
 
-impl Verdict {
-    fn of(class: Class) -> Verdict {
-        Verdict {
+impl ContentVerdict {
+    fn of(class: Class) -> ContentVerdict {
+        ContentVerdict {
             class,
             undecided: false,
         }
@@ -185,7 +185,7 @@ impl<'a> Comparison<'a> {
         old: &EntryRef<'_>,
         new: &EntryRef<'_>,
         mut site: impl Site,
-    ) -> io::Result<Verdict> {
+    ) -> io::Result<ContentVerdict> {
         self.summary.old += 1;
         self.summary.new += 1;
         let class = judge::judge(old, new, self.rules);
@@ -195,7 +195,7 @@ impl<'a> Comparison<'a> {
             self.evidence.add(weight, matches);
         }
         if class == Class::Ok && self.detail != Detail::All {
-            return Ok(Verdict::of(class));
+            return Ok(ContentVerdict::of(class));
         }
         let mut change = Change::new(class, path, new.kind);
         match class {
@@ -238,9 +238,9 @@ impl<'a> Comparison<'a> {
             Class::Modified | Class::Replaced | Class::Unreadable
                 if self.is_known(path, new.digest) =>
             {
-                Verdict::of(Class::Damaged)
+                ContentVerdict::of(Class::Damaged)
             }
-            class => Verdict {
+            class => ContentVerdict {
                 class,
                 undecided: undecided.is_some(),
             },

@@ -216,11 +216,11 @@ impl ManifestFile {
     pub fn from_reader(name: &[u8], input: impl Read) -> Result<ManifestFile, Error> {
         let path = path_of(name);
         let source = piped::read(input).map_err(|failed| match failed {
-            piped::Failed::Io(error) => Error::io(&path, "read", &error),
-            piped::Failed::NotOne(error) => {
+            piped::PipeError::Io(error) => Error::io(&path, "read", &error),
+            piped::PipeError::NotOne(error) => {
                 Error::at(ErrorKind::Manifest, &path, error.to_string())
             }
-            piped::Failed::TooLong(bytes) => Error::at(
+            piped::PipeError::TooLong(bytes) => Error::at(
                 ErrorKind::Manifest,
                 &path,
                 format!(

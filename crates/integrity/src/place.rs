@@ -6,8 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bc_fs::volume::uuid_at;
-use bc_manifest::integrity::ROOT;
-use bc_manifest::integrity::{Header, Kind};
+use bc_manifest::integrity::{Header, Kind, ROOT};
 use bc_walk::job::{Error, ErrorKind, Setting, path_of};
 
 use crate::entry_ref::EntryRef;
@@ -15,7 +14,7 @@ use crate::input::stream::ManifestStream;
 use crate::input::{ManifestFile, Trust};
 use crate::options::{RootCheck, TreeOptions};
 use crate::tree::Tree;
-use crate::tree::mounts::Mounts;
+use crate::tree::mounts::MountTable;
 
 /// Host and machine that write a manifest, for its header. Unknown ones are `None`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -98,7 +97,7 @@ pub(crate) fn is_elsewhere(tree: &Tree, header: &Header) -> bool {
         return false;
     };
     let source = tree.real.as_ref().zip(tree.mounts.as_ref());
-    let source = source.and_then(|(real, mounts): (_, &Mounts)| mounts.of(real));
+    let source = source.and_then(|(real, mounts): (_, &MountTable)| mounts.of(real));
     uuid(tree, source.map(|mount| &mount.source[..])).is_some_and(|now| now != *then)
 }
 

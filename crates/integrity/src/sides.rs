@@ -13,7 +13,7 @@ use crate::entry_ref::EntryRef;
 use crate::tree::loader::{EntryLoader, LoadedEntry};
 pub(crate) mod runs;
 
-use crate::input::passing::{Passing, Run};
+use crate::input::passing::{LineRun, Passing};
 use crate::input::stream::{ManifestStream, Position};
 use crate::input::{ManifestFile, Trust};
 use crate::options::{RootCheck, Work, XattrPolicy};
@@ -52,7 +52,7 @@ pub(crate) trait Receiver {
 
     /// Takes entries of both sides without a difference. Returns `false` if they are to come one by
     /// one.
-    fn same(&mut self, _: &Run) -> bool {
+    fn same(&mut self, _: &LineRun) -> bool {
         false
     }
 }
@@ -185,7 +185,7 @@ impl<'a> Sides<'a> {
         loader: &EntryLoader<'_>,
         manifest: &ManifestFile,
         work: &Work<'_>,
-    ) -> Result<Arc<[Run]>, Error> {
+    ) -> Result<Arc<[LineRun]>, Error> {
         if loader.xattrs() != XattrPolicy::Skip {
             return Ok(Arc::default());
         }
@@ -205,7 +205,7 @@ impl<'a> Sides<'a> {
         &mut self,
         loader: &mut EntryLoader<'_>,
         manifest: &ManifestFile,
-        same: &Arc<[Run]>,
+        same: &Arc<[LineRun]>,
         work: &Work<'_>,
         to: &mut impl Receiver,
     ) -> Result<(), Error> {

@@ -17,7 +17,7 @@ use bc_walk::job::{Error, ErrorKind, path_of};
 use bc_walk::{EntryId, FileStat, FileStats, Listing, OwnFile, Shard, Symlinks};
 
 use self::mounts::MountPoints;
-use self::mounts::Mounts;
+use self::mounts::MountTable;
 pub(crate) use self::unread::failure;
 use self::unread::{Unlisted, Unread};
 use crate::entry_ref::{EntryRef, kind};
@@ -40,7 +40,7 @@ pub(crate) struct Tree {
     /// The root's absolute path without links, where it has one.
     pub(crate) real: Option<PathBuf>,
     /// All mounts after the walk; `None` where the kernel does not list them.
-    pub(crate) mounts: Option<Mounts>,
+    pub(crate) mounts: Option<MountTable>,
     /// Treatment of symbolic links.
     symlinks: Symlinks,
     /// Files that were left out of the walk, and are not reported.
@@ -97,7 +97,7 @@ impl Tree {
         let mut tree = Tree {
             listing,
             real: std::fs::canonicalize(root).ok(),
-            mounts: Mounts::read(),
+            mounts: MountTable::read(),
             symlinks: options.symlinks,
             left_out: leave_out.to_vec(),
             mount_points: MountPoints::default(),

@@ -17,7 +17,7 @@ use crate::compare::summary::ComparisonSummary;
 use crate::compare::{Comparison, Detail, Sink};
 use crate::error::write_failed;
 use crate::fields::{CompareRules, Field};
-use crate::input::passing::Run;
+use crate::input::passing::LineRun;
 use crate::input::stream::Prefetch;
 use crate::input::{ManifestFile, Trust};
 use crate::options::{MissingMounts, RootCheck, Work};
@@ -140,7 +140,7 @@ pub fn verify(
         comparison.hold();
     }
     let mut sides = Sides::of_tree(old, &tree, Unmounted::new(what.root_check));
-    let mut verification = Verification {
+    let mut verification = TreeComparison {
         tree: &tree,
         comparison,
         guard: MountGuard::new(what.root, what.missing_mounts, what.root_check, &header),
@@ -182,7 +182,7 @@ pub fn verify(
         soundness.know(&same);
         sides.join(&mut loader, what.manifest, &same, work, &mut verification)?;
     }
-    let Verification {
+    let TreeComparison {
         mut comparison,
         hints,
         guard,
@@ -257,7 +257,7 @@ impl Scoped {
 }
 
 /// State of the comparison of both sides.
-struct Verification<'a, 's> {
+struct TreeComparison<'a, 's> {
     tree: &'a Tree,
     comparison: Comparison<'s>,
     guard: MountGuard<'a>,
@@ -265,8 +265,8 @@ struct Verification<'a, 's> {
     scope: Option<&'a Scoped>,
 }
 
-impl Receiver for Verification<'_, '_> {
-    fn same(&mut self, run: &Run) -> bool {
+impl Receiver for TreeComparison<'_, '_> {
+    fn same(&mut self, run: &LineRun) -> bool {
         !self.guard.needs_each() && self.comparison.same(run.entries(), run.files)
     }
 

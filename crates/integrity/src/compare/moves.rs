@@ -155,14 +155,14 @@ impl Candidate {
 
 /// Records of a removed and an added file that are one file moved. 16 bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Pair {
+pub(crate) struct MovedPair {
     /// Number of the removed file's record, times eight, plus 4 if the two are not proven to be one
     /// file, plus 2 for a name that was kept, plus 1 for damage.
     removed: u64,
     added: u64,
 }
 
-impl Pair {
+impl MovedPair {
     pub(crate) fn removed(&self) -> u64 {
         self.removed / 8
     }
@@ -186,8 +186,8 @@ impl Pair {
         self.removed & 4 != 0
     }
 
-    fn of(removed: &Candidate, added: &Candidate) -> Pair {
-        let pair = Pair {
+    fn of(removed: &Candidate, added: &Candidate) -> MovedPair {
+        let pair = MovedPair {
             removed: removed.record() * 8,
             added: added.record(),
         };
@@ -197,8 +197,8 @@ impl Pair {
         }
     }
 
-    fn with(self, mark: u64) -> Pair {
-        Pair {
+    fn with(self, mark: u64) -> MovedPair {
+        MovedPair {
             removed: self.removed | mark,
             ..self
         }
@@ -216,8 +216,8 @@ fn hash_of(value: impl Hash) -> u64 {
 /// different contents, but equal hashes of inode, size and mtime, are one file.
 pub(crate) fn pair(
     mut candidates: Vec<Candidate>,
-    proof: impl FnMut(&Pair) -> Judgement,
-) -> Vec<Pair> {
+    proof: impl FnMut(&MovedPair) -> Judgement,
+) -> Vec<MovedPair> {
     let mut pairs = take_damaged(&mut candidates, proof);
     candidates.retain(|candidate| !candidate.has_a_kept_name());
     candidates.sort_unstable_by_key(|c| (c.key, c.name, c.side(), c.record));
@@ -257,8 +257,8 @@ pub(crate) fn any_pair(candidates: &mut [Candidate]) -> bool {
 /// Takes candidates that look like one file with two contents out, in pairs.
 fn take_damaged(
     candidates: &mut Vec<Candidate>,
-    proof: impl FnMut(&Pair) -> Judgement,
-) -> Vec<Pair> {
+    proof: impl FnMut(&MovedPair) -> Judgement,
+) -> Vec<MovedPair> {
     let (pairs, mut taken) = damaged(candidates, proof);
     taken.sort_unstable();
     candidates.retain(|c| taken.binary_search(&c.record).is_err());
@@ -271,8 +271,8 @@ fn take_damaged(
 /// number of its old ones are pairs of the last of these.
 fn damaged(
     candidates: &mut [Candidate],
-    mut proof: impl FnMut(&Pair) -> Judgement,
-) -> (Vec<Pair>, Vec<Word>) {
+    mut proof: impl FnMut(&MovedPair) -> Judgement,
+) -> (Vec<MovedPair>, Vec<Word>) {
     candidates.sort_unstable_by_key(|c| (c.file, c.side(), c.record));
     let mut pairs = Vec::new();
     let mut taken = Vec::new();
@@ -291,7 +291,7 @@ fn damaged(
         };
         for (nth, to) in added.iter().enumerate() {
             let from = &removed[nth.min(last)];
-            let mut pair = Pair::of(from, to).with(1);
+            let mut pair = MovedPair::of(from, to).with(1);
             match proof(&pair) {
                 Judgement::Same => {}
                 Judgement::Unproven(_) => pair = pair.with(4),
@@ -309,8 +309,11 @@ fn damaged(
     (pairs, taken)
 }
 
-fn zip<'a>(removed: &'a [Candidate], added: &'a [Candidate]) -> impl Iterator<Item = Pair> + 'a {
-    removed.iter().zip(added).map(|(r, a)| Pair::of(r, a))
+fn zip<'a>(
+    removed: &'a [Candidate],
+    added: &'a [Candidate],
+) -> impl Iterator<Item = MovedPair> + 'a {
+    removed.iter().zip(added).map(|(r, a)| MovedPair::of(r, a))
 }
 
 /// A name with its old and new key, of a content or of an inode.

@@ -11,7 +11,9 @@ use bc_manifest::integrity::Kind;
 use super::{Comparison, Detail, Later, Site};
 use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::compare::known_damage::KnownDamage;
-use crate::compare::moves::{self, Candidate, Numbers, Pair, Renamed, Side, any_pair, pair, rings};
+use crate::compare::moves::{
+    self, Candidate, MovedPair, Numbers, Renamed, Side, any_pair, pair, rings,
+};
 use crate::compare::spill_buffer::SpillBuffer;
 use crate::entry_ref::EntryRef;
 use crate::fields::{CompareRules, Field, Fields};
@@ -27,8 +29,8 @@ pub(super) struct Settled {
     /// Names that have another undamaged file now.
     taken_over: HashSet<u64>,
     /// Pairs of which either side has a name that was kept, in order of the added side.
-    renamed: Vec<Pair>,
-    pairs: Vec<Pair>,
+    renamed: Vec<MovedPair>,
+    pairs: Vec<MovedPair>,
 }
 
 /// Verdicts that depend on all paths.
@@ -53,8 +55,8 @@ pub(crate) struct Elsewhere {
 }
 
 impl Settled {
-    fn renamed(&self, record: u64) -> Option<&Pair> {
-        let found = self.renamed.binary_search_by_key(&record, Pair::added);
+    fn renamed(&self, record: u64) -> Option<&MovedPair> {
+        let found = self.renamed.binary_search_by_key(&record, MovedPair::added);
         found.ok().map(|at| &self.renamed[at])
     }
 }
@@ -221,9 +223,9 @@ impl Comparison<'_> {
             })
         });
         confirmed?;
-        let (mut renamed, pairs): (Vec<Pair>, Vec<Pair>) =
-            pairs.into_iter().partition(Pair::has_a_kept_name);
-        renamed.sort_unstable_by_key(Pair::added);
+        let (mut renamed, pairs): (Vec<MovedPair>, Vec<MovedPair>) =
+            pairs.into_iter().partition(MovedPair::has_a_kept_name);
+        renamed.sort_unstable_by_key(MovedPair::added);
         let settled = Settled {
             swapped,
             taken_over,
@@ -265,7 +267,7 @@ impl Comparison<'_> {
             pairs,
             ..
         } = &settled;
-        let mut targets: Vec<u64> = pairs.iter().map(Pair::added).collect();
+        let mut targets: Vec<u64> = pairs.iter().map(MovedPair::added).collect();
         targets.sort_unstable();
         let (mut pairs, mut targets) = (pairs.iter().peekable(), targets.into_iter().peekable());
         for waiting in buffer.iter() {
@@ -339,7 +341,7 @@ fn is_written(class: Class) -> bool {
 /// a hash, and the numbers behind it may be another file's by now.
 pub(super) fn proof_of(
     buffer: &SpillBuffer,
-    pair: &Pair,
+    pair: &MovedPair,
     later: &mut impl Later,
 ) -> io::Result<Judgement> {
     let (removed, added) = (buffer.get(pair.removed())?, buffer.get(pair.added())?);
@@ -359,7 +361,7 @@ pub(super) fn proof_of(
 }
 
 /// Returns the class of a pair.
-pub(super) fn class_of(pair: &Pair) -> Class {
+pub(super) fn class_of(pair: &MovedPair) -> Class {
     match (pair.is_damaged(), pair.is_unproven()) {
         (false, _) => Class::Moved,
         (true, false) => Class::Damaged,

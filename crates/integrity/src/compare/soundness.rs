@@ -10,7 +10,7 @@ use bc_walk::job::Error;
 
 use crate::change::Change;
 use crate::compare::Sink;
-use crate::input::passing::{Passing, Run};
+use crate::input::passing::{LineRun, Passing};
 use crate::input::stream::{LinesEnd, fill};
 use crate::input::{ManifestFile, Trust};
 
@@ -18,7 +18,7 @@ use crate::input::{ManifestFile, Trust};
 pub(crate) struct Soundness<'a> {
     manifest: &'a ManifestFile,
     /// Lines that are known to be sound.
-    known: RefCell<Arc<[Run]>>,
+    known: RefCell<Arc<[LineRun]>>,
     is_proven: Cell<bool>,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Soundness<'a> {
     }
 
     /// Notes that these lines describe entries, which are in order, as the walk has found them.
-    pub(crate) fn know(&self, runs: &Arc<[Run]>) {
+    pub(crate) fn know(&self, runs: &Arc<[LineRun]>) {
         *self.known.borrow_mut() = Arc::clone(runs);
     }
 

@@ -85,7 +85,7 @@ pub fn export<W: Write>(
         Entries::Files => Parents::Missing,
         Entries::All => Parents::Listed,
     };
-    let mut writer = Lines {
+    let mut writer = ExportLines {
         algorithm,
         parents,
         last_dir: Vec::new(),
@@ -123,7 +123,7 @@ enum Completeness {
     No,
 }
 
-struct Lines {
+struct ExportLines {
     algorithm: String,
     parents: Parents,
     /// With a closing slash; empty for the root.
@@ -131,7 +131,7 @@ struct Lines {
     done: Exported,
 }
 
-impl Lines {
+impl ExportLines {
     fn begin(&self, format: Foreign, line: &mut Vec<u8>) {
         match format {
             Foreign::Gnu => {}

@@ -181,13 +181,16 @@ fn meaningful(mut path: &[u8]) -> &[u8] {
     }
 }
 
-fn checksums(what: &ImportOptions<'_>, input: impl BufRead) -> Result<(Algorithm, Lines), Error> {
+fn checksums(
+    what: &ImportOptions<'_>,
+    input: impl BufRead,
+) -> Result<(Algorithm, PackedLines), Error> {
     let mut options = Options::default();
     if let Some(algorithm) = what.algorithm {
         options.lengths = vec![algorithm.digest_len()];
     }
     let mut algorithm = what.algorithm;
-    let mut lines = Lines::within(what.most_memory);
+    let mut lines = PackedLines::within(what.most_memory);
     let mut reader = Reader::new(input, options).map_err(|error| bad(what, error.to_string()))?;
     while let Some(item) = reader
         .read()
@@ -251,8 +254,11 @@ fn by_length(bytes: usize) -> Option<Algorithm> {
 }
 
 /// Reads the strongest wanted digest of each line.
-fn columns(what: &ImportOptions<'_>, input: impl BufRead) -> Result<(Algorithm, Lines), Error> {
-    let mut lines = Lines::within(what.most_memory);
+fn columns(
+    what: &ImportOptions<'_>,
+    input: impl BufRead,
+) -> Result<(Algorithm, PackedLines), Error> {
+    let mut lines = PackedLines::within(what.most_memory);
     let mut reader = hashdeep::HashdeepReader::new(input);
     let refused = |error: &bc_manifest::Error| match error.io_error() {
         Some(error) => Error::io(&path_of(what.name), "read", error),
@@ -295,7 +301,7 @@ pub(super) struct PackedLine<'a> {
 
 /// Lines, as far as they fit in the memory that they may take.
 #[derive(Default)]
-pub(super) struct Lines {
+pub(super) struct PackedLines {
     /// Bytes that they may take; `None` for any number.
     most: Option<u64>,
     /// Bytes that all lines take, also those that did not fit.
@@ -315,12 +321,12 @@ const HEAD: usize = 13;
 /// Bytes of a line beside path and digest, in both arrays.
 const LINE: usize = HEAD + size_of::<u64>();
 
-impl Lines {
+impl PackedLines {
     /// Makes an empty list that may take `most` bytes.
-    pub(super) fn within(most: Option<u64>) -> Lines {
-        Lines {
+    pub(super) fn within(most: Option<u64>) -> PackedLines {
+        PackedLines {
             most,
-            ..Lines::default()
+            ..PackedLines::default()
         }
     }
 
@@ -371,7 +377,7 @@ impl Lines {
     /// Sorts the lines by path, each line once.
     pub(super) fn sort(&mut self) {
         let packed = &self.packed;
-        let line = |start: &u64| Lines::at(packed, *start);
+        let line = |start: &u64| PackedLines::at(packed, *start);
         self.starts.sort_unstable_by(|a, b| {
             let (a, b) = (line(a), line(b));
             let rest = || (a.digest, a.size).cmp(&(b.digest, b.size));
@@ -388,7 +394,7 @@ impl Lines {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = PackedLine<'_>> {
-        let line = |start: &u64| Lines::at(&self.packed, *start);
+        let line = |start: &u64| PackedLines::at(&self.packed, *start);
         self.starts.iter().map(line)
     }
 }
@@ -407,7 +413,7 @@ mod tests {
             (b".", digest(3), Some(u64::MAX)),
             (b"a", Digest::from_slice(&[4; 64]).unwrap(), Some(7)),
         ];
-        let mut lines = Lines::default();
+        let mut lines = PackedLines::default();
         assert!(lines.is_empty());
         for (path, digest, size) in &all {
             lines.push(path, digest, *size);

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 
 /// Neighbouring lines of a manifest, and the entries of the tree that they describe.
 #[derive(Clone, Debug)]
-pub(crate) struct Run {
+pub(crate) struct LineRun {
     /// Entries of the tree.
     pub(crate) ids: Range<u32>,
     /// Byte range of the lines in the manifest.
@@ -26,7 +26,7 @@ pub(crate) struct Run {
     pub(crate) tried_run: u32,
 }
 
-impl Run {
+impl LineRun {
     /// Returns the number of entries, and of lines.
     pub(crate) fn entries(&self) -> u64 {
         self.ids.len() as u64
@@ -48,7 +48,7 @@ impl Run {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Passing {
     /// Runs, in order.
-    runs: Arc<[Run]>,
+    runs: Arc<[LineRun]>,
     next: usize,
     /// Offset at which reading ends, if not at the end of the manifest.
     end: Option<u64>,
@@ -56,7 +56,7 @@ pub(crate) struct Passing {
 
 impl Passing {
     /// Skips these runs, which are in order.
-    pub(crate) fn over(runs: &Arc<[Run]>) -> Passing {
+    pub(crate) fn over(runs: &Arc<[LineRun]>) -> Passing {
         Passing {
             runs: Arc::clone(runs),
             ..Passing::default()
@@ -64,7 +64,7 @@ impl Passing {
     }
 
     /// Skips everything but the lines of `run`.
-    pub(crate) fn all_but(run: &Run, lines: &mut Reader<LineInput>) -> Passing {
+    pub(crate) fn all_but(run: &LineRun, lines: &mut Reader<LineInput>) -> Passing {
         lines.get_mut().go_to(run.bytes.start);
         Passing {
             end: Some(run.bytes.end),

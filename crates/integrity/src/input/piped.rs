@@ -22,13 +22,13 @@ const MOST: u64 = 16 << 30;
 const MOST_IN_MEMORY: u64 = 1 << 30;
 
 /// Reads `input` to its end.
-pub(super) fn read(input: impl Read) -> Result<Source, Failed> {
+pub(super) fn read(input: impl Read) -> Result<Source, PipeError> {
     read_within(input, KEPT, MOST, MOST_IN_MEMORY)
 }
 
 /// Reason for which a manifest could not be taken from a pipe.
 #[derive(Debug)]
-pub(super) enum Failed {
+pub(super) enum PipeError {
     Io(io::Error),
     /// It is no manifest.
     NotOne(bc_manifest::Error),
@@ -36,9 +36,9 @@ pub(super) enum Failed {
     TooLong(u64),
 }
 
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Failed {
-        Failed::Io(error)
+impl From<io::Error> for PipeError {
+    fn from(error: io::Error) -> PipeError {
+        PipeError::Io(error)
     }
 }
 
@@ -47,14 +47,14 @@ fn read_within(
     kept: usize,
     most: u64,
     most_in_memory: u64,
-) -> Result<Source, Failed> {
+) -> Result<Source, PipeError> {
     let mut bytes = first_line(&mut input)?;
     let mut file: Option<(File, u64)> = None;
     loop {
         let length = file.as_ref().map_or(0, |(_, length)| *length) + bytes.len() as u64;
         let limit = if file.is_some() { most } else { most_in_memory };
         if length > limit {
-            return Err(Failed::TooLong(limit));
+            return Err(PipeError::TooLong(limit));
         }
         if bytes.len() >= kept {
             if file.is_none() {
@@ -80,7 +80,7 @@ fn read_within(
 
 /// Reads up to the end of the first line and refuses input that is no manifest: its end may never
 /// come.
-fn first_line(input: &mut impl Read) -> Result<Vec<u8>, Failed> {
+fn first_line(input: &mut impl Read) -> Result<Vec<u8>, PipeError> {
     let mut bytes = Vec::new();
     while bytes.len() <= MAX_LINE && !bytes.contains(&b'\n') && !compress::is_compressed(&bytes) {
         // A pipe returns the bytes that are available.
@@ -89,11 +89,11 @@ fn first_line(input: &mut impl Read) -> Result<Vec<u8>, Failed> {
             Ok(0) => break,
             Ok(count) => bytes.extend_from_slice(&chunk[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Failed::Io(error)),
+            Err(error) => return Err(PipeError::Io(error)),
         }
     }
     if !compress::is_compressed(&bytes) {
-        Reader::new(&bytes[..], Policy::Strict).map_err(Failed::NotOne)?;
+        Reader::new(&bytes[..], Policy::Strict).map_err(PipeError::NotOne)?;
     }
     Ok(bytes)
 }
@@ -133,11 +133,11 @@ mod tests {
         let begun = || io::Cursor::new(manifest()).chain(io::repeat(b' '));
         for (kept, most) in [(100, 5000), (1 << 20, 5000)] {
             let failed = read_within(begun(), kept, most, most).unwrap_err();
-            assert!(matches!(failed, Failed::TooLong(5000)), "{failed:?}");
+            assert!(matches!(failed, PipeError::TooLong(5000)), "{failed:?}");
         }
         for other in [b'\0', b'\n', b'{'] {
             let failed = read(io::repeat(other)).unwrap_err();
-            assert!(matches!(failed, Failed::NotOne(_)), "{failed:?}");
+            assert!(matches!(failed, PipeError::NotOne(_)), "{failed:?}");
         }
     }
 }

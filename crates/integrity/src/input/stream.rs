@@ -14,7 +14,7 @@ use bc_manifest::integrity::{Entry, Header, Kind, Reader, path_order};
 use bc_walk::job::{Error, ErrorKind};
 
 use crate::input::lines::LineInput;
-use crate::input::passing::{Passing, Run};
+use crate::input::passing::{LineRun, Passing};
 use crate::options::Work;
 use std::ops::ControlFlow;
 
@@ -46,7 +46,7 @@ pub(crate) const BATCHES: usize = 4;
 const BATCH_BYTES: usize = 128 << 10;
 
 /// Lines of a manifest, from any source.
-pub(crate) type Lines = Reader<LineInput>;
+pub(crate) type ManifestLines = Reader<LineInput>;
 
 /// Message of the thread that reads a manifest.
 pub(crate) enum Message {
@@ -69,7 +69,7 @@ pub(crate) enum LinesEnd {
 /// Reads up to `most` entries into `batch`, reusing the entries in it; returns how many were read.
 /// Entries to be skipped are not among them.
 pub(crate) fn fill(
-    lines: &mut Lines,
+    lines: &mut ManifestLines,
     passing: &mut Passing,
     batch: &mut Vec<Entry>,
     most: usize,
@@ -122,7 +122,7 @@ pub(crate) struct ManifestStream {
 pub(crate) type Blame = Box<dyn Fn(&bc_manifest::Error) -> Error>;
 
 enum LineStream {
-    Direct(Box<(Lines, Passing)>, Blame),
+    Direct(Box<(ManifestLines, Passing)>, Blame),
     Prefetched {
         receiver: Receiver<Message>,
         back: Sender<Vec<Entry>>,
@@ -145,7 +145,7 @@ impl Drop for Joined {
 
 impl ManifestStream {
     /// Reads in the caller's thread, an entry at a time.
-    pub(crate) fn direct(lines: Lines, blame: Blame) -> ManifestStream {
+    pub(crate) fn direct(lines: ManifestLines, blame: Blame) -> ManifestStream {
         let header = lines.header().clone();
         let direct = Box::new((lines, Passing::default()));
         ManifestStream::new(header, LineStream::Direct(direct, blame))
@@ -181,7 +181,7 @@ impl ManifestStream {
 
     /// Restricts a stream that reads in the caller's thread to the entries of `run`, before the
     /// first is taken.
-    pub(crate) fn only(mut self, run: &Run) -> ManifestStream {
+    pub(crate) fn only(mut self, run: &LineRun) -> ManifestStream {
         if let LineStream::Direct(direct, _) = &mut self.source {
             let (lines, passing) = &mut **direct;
             *passing = Passing::all_but(run, lines);
@@ -316,7 +316,7 @@ fn stopped() -> Error {
 }
 
 /// Returns the problems that a reader skipped, in words.
-pub(crate) fn problems(lines: &Lines) -> Vec<String> {
+pub(crate) fn problems(lines: &ManifestLines) -> Vec<String> {
     let mut all: Vec<String> = lines.problems().iter().map(ToString::to_string).collect();
     let more = lines.problem_count() - all.len() as u64;
     if more > 0 {

@@ -18,7 +18,7 @@ use bc_walk::job::Error;
 use bc_walk::{DirId, EntryId, Identity};
 
 use crate::entry_ref::kind;
-use crate::input::passing::Run;
+use crate::input::passing::LineRun;
 use crate::input::{Bytes, ManifestFile};
 use crate::reliability::may_have_steps;
 use crate::tree::Tree;
@@ -65,7 +65,7 @@ pub(crate) fn find(
     touched: Option<Identity>,
     workers: usize,
     cancel: &Cancel,
-) -> Result<Arc<[Run]>, Error> {
+) -> Result<Arc<[LineRun]>, Error> {
     find_by(USUAL, manifest, header, tree, touched, workers, cancel)
 }
 
@@ -77,7 +77,7 @@ fn find_by(
     touched: Option<Identity>,
     workers: usize,
     cancel: &Cancel,
-) -> Result<Arc<[Run]>, Error> {
+) -> Result<Arc<[LineRun]>, Error> {
     let Some((bytes, len)) = manifest.plain().filter(|(_, len)| *len >= scale.worth) else {
         return Ok(Arc::default());
     };
@@ -110,7 +110,7 @@ fn find_by(
         found
     };
     let found = bc_pool::ordered(workers, pieces, 1, begin, search)?;
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<LineRun> = Vec::new();
     for run in found.into_iter().flatten() {
         let rest = match runs.last_mut() {
             Some(last) => last.join(run).err(),
@@ -138,7 +138,7 @@ struct Seeker<'a> {
     /// The directory of the last entry, which the matcher knows.
     dir: Option<DirId>,
     path: Vec<u8>,
-    found: Vec<Run>,
+    found: Vec<LineRun>,
 }
 
 impl Seeker<'_> {
@@ -175,14 +175,14 @@ impl Seeker<'_> {
         // The entry that the line should be of, once that is known.
         let mut next = None;
         let mut apart = self.apart;
-        let mut run: Option<Run> = None;
+        let mut run: Option<LineRun> = None;
         let (mut matches, mut misses) = (0, 0);
         while at < range.end {
             if let Some(id) = next
                 && self.is_of_runs(id, &mut apart)
                 && let Some(found) = self.matching(&text[at..], EntryId(id))
             {
-                run.get_or_insert_with(|| Run::at(id, offset + at as u64))
+                run.get_or_insert_with(|| LineRun::at(id, offset + at as u64))
                     .add(&found);
                 matches += 1;
                 (at, next) = (at + found.len, Some(id + 1));
@@ -221,7 +221,7 @@ impl Seeker<'_> {
     }
 
     /// Returns the match if the first line of `text` describes the entry as the walk has found it.
-    fn matching(&mut self, text: &[u8], id: EntryId) -> Option<Found> {
+    fn matching(&mut self, text: &[u8], id: EntryId) -> Option<MatchedLine> {
         let listing = &self.tree.listing;
         let stat = listing.stat(id)?;
         let kind = kind(stat.kind());
@@ -256,7 +256,7 @@ impl Seeker<'_> {
             },
         };
         let found = self.matcher.line(text, &expected)?;
-        Some(Found {
+        Some(MatchedLine {
             len: found.len,
             file_size: (kind == Kind::File).then_some(stat.stamp.size),
             tried_run: found.tried_run.unwrap_or(0),
@@ -279,7 +279,7 @@ impl Seeker<'_> {
         Some(self.tree.place_of(path))
     }
 
-    fn close(&mut self, run: Option<Run>) {
+    fn close(&mut self, run: Option<LineRun>) {
         let Some(mut run) = run else { return };
         let listing = &self.tree.listing;
         listing.write_relative(EntryId(run.ids.start), &mut run.first);
@@ -289,15 +289,15 @@ impl Seeker<'_> {
 }
 
 /// A line that describes an entry as the walk has found it.
-struct Found {
+struct MatchedLine {
     len: usize,
     file_size: Option<u64>,
     tried_run: u32,
 }
 
-impl Run {
+impl LineRun {
     /// Adds the next run if it follows at once.
-    fn join(&mut self, next: Run) -> Result<(), Run> {
+    fn join(&mut self, next: LineRun) -> Result<(), LineRun> {
         if self.ids.end != next.ids.start || self.bytes.end != next.bytes.start {
             return Err(next);
         }
@@ -311,8 +311,8 @@ impl Run {
     }
 
     /// Makes an empty run that begins with this entry, at this offset of the manifest.
-    fn at(id: u32, offset: u64) -> Run {
-        Run {
+    fn at(id: u32, offset: u64) -> LineRun {
+        LineRun {
             ids: id..id,
             bytes: offset..offset,
             first: Vec::new(),
@@ -323,7 +323,7 @@ impl Run {
         }
     }
 
-    fn add(&mut self, found: &Found) {
+    fn add(&mut self, found: &MatchedLine) {
         self.ids.end += 1;
         self.bytes.end += found.len as u64;
         self.files += u64::from(found.file_size.is_some());

@@ -7,6 +7,10 @@
 //! a huge file holds back results but not reading, and memory is a digest per
 //! file that was read ahead, and its stat where that differs from the walk's
 //! or the walk left it to the reading.
+//!
+//! This is not [`bc_pool::ordered`], which gives all results at once when the last is made, by
+//! workers of its own: here each window is taken while later ones are read, and the workers are
+//! those of the pump, which fill lanes across windows.
 
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -240,11 +244,11 @@ fn newer<'s>(listing: &Listing, entry: EntryId, stat: &'s FileStat) -> Option<&'
 /// Results of all windows, shared by the workers and the thread that waits.
 struct ReorderBuffer<'a> {
     listing: &'a Listing,
-    state: Mutex<State>,
+    state: Mutex<Windows>,
     ready: Condvar,
 }
 
-struct State {
+struct Windows {
     windows: Vec<Window>,
     /// True once no more results will come.
     over: bool,
@@ -361,7 +365,7 @@ fn range_of(nth: usize, len: usize) -> Range<u32> {
 }
 
 /// Reads the files of `listing` for which `wanted` holds and passes the windows to `take`, in order
-/// and each exactly once, until it returns [`ControlFlow::Break(())`]. Windows without any wanted file come
+/// and each exactly once, until it returns [`ControlFlow::Break`]. Windows without any wanted file come
 /// too.
 pub(crate) fn in_order(
     listing: &Listing,
@@ -425,7 +429,7 @@ pub(crate) fn in_order_after(
     };
     let buffer = ReorderBuffer {
         listing,
-        state: Mutex::new(State {
+        state: Mutex::new(Windows {
             windows,
             over: false,
         }),
@@ -576,7 +580,7 @@ mod tests {
         let listing = bc_walk::walk(&roots, &options, 1, &Cancel::new()).unwrap();
         let buffer = ReorderBuffer {
             listing: &listing,
-            state: Mutex::new(State {
+            state: Mutex::new(Windows {
                 windows: vec![Window::new(&(0..100), 8, 100)],
                 over: false,
             }),
@@ -613,7 +617,7 @@ mod tests {
         let (_tree, listing) = listing();
         let buffer = ReorderBuffer {
             listing: &listing,
-            state: Mutex::new(State {
+            state: Mutex::new(Windows {
                 windows: vec![Window::new(&(0..3), 1, 3)],
                 over: false,
             }),

@@ -31,16 +31,16 @@ impl Deref for Mount {
 
 /// All mounts that this process can see, in the order in which they were made.
 #[derive(Clone, Debug)]
-pub(crate) struct Mounts(Vec<Mount>);
+pub(crate) struct MountTable(Vec<Mount>);
 
-impl Mounts {
+impl MountTable {
     /// Reads the mounts; `None` without `/proc`.
-    pub(crate) fn read() -> Option<Mounts> {
-        entries().map(Mounts::of_entries)
+    pub(crate) fn read() -> Option<MountTable> {
+        entries().map(MountTable::of_entries)
     }
 
-    fn of_entries(entries: Vec<MountEntry>) -> Mounts {
-        Mounts(entries.into_iter().map(Mount).collect())
+    fn of_entries(entries: Vec<MountEntry>) -> MountTable {
+        MountTable(entries.into_iter().map(Mount).collect())
     }
 
     /// Returns the mount that `path`, which is absolute and without links, lies on.
@@ -143,13 +143,13 @@ fn look_through(path: &Path, links: AtFlags) -> Option<(Identity, Option<u64>)> 
 pub(super) struct MountPoints {
     /// Files that are mounted, and directories where a file system is: those below which there
     /// is anything listed, since nothing else can be missed.
-    holding: BTreeMap<EntryId, Found>,
+    holding: BTreeMap<EntryId, MountPoint>,
     /// Mount points below which nothing is listed.
-    empty: BTreeMap<EntryId, Found>,
+    empty: BTreeMap<EntryId, MountPoint>,
 }
 
 /// A mounted file system, and the identity of the file or directory there, if it is known.
-struct Found {
+struct MountPoint {
     mounted: Mounted,
     identity: Option<Identity>,
 }
@@ -161,7 +161,7 @@ impl MountPoints {
     }
 
     /// Records a mount at an entry, given with its path.
-    fn add(&mut self, tree: &Tree, id: EntryId, path: &[u8], found: Found) {
+    fn add(&mut self, tree: &Tree, id: EntryId, path: &[u8], found: MountPoint) {
         let is_empty = tree.listing.kind(id) == FileKind::Dir && !tree.holds_entries(id, path);
         let place = match is_empty {
             false => &mut self.holding,
@@ -188,7 +188,7 @@ impl MountPoints {
             let mounted = known
                 .entry(mount.id())
                 .or_insert_with(|| mount.recorded(mount.uuid(identity.dev)));
-            let found = Found {
+            let found = MountPoint {
                 mounted: mounted.clone(),
                 identity: Some(identity),
             };
@@ -213,7 +213,7 @@ impl MountPoints {
             path.clear();
             tree.listing.write_relative(id, &mut path);
             if tree.holds_entries(id, &path) {
-                let unknown = || Found {
+                let unknown = || MountPoint {
                     mounted: Mounted::default(),
                     identity: None,
                 };
@@ -247,13 +247,13 @@ impl Tree {
     }
 
     /// Finds the entry that is `mount`, which the kernel lists at `path`.
-    fn mounted_at(&self, path: &[u8], mount: &Mount) -> Option<(EntryId, Found)> {
+    fn mounted_at(&self, path: &[u8], mount: &Mount) -> Option<(EntryId, MountPoint)> {
         let id = self.find(path)?;
         // Files were perhaps not looked at; their identities are compared when they are.
         let identity = mount.is_seen_as(self.listing.identity(id))?;
         let plain = matches!(self.listing.kind(id), FileKind::Dir | FileKind::File);
         let uuid = plain.then(|| mount.uuid(identity.dev));
-        let found = Found {
+        let found = MountPoint {
             mounted: mount.recorded(uuid.flatten()),
             identity: Some(identity),
         };
@@ -321,7 +321,7 @@ bad
 
     #[test]
     fn what_is_mounted_below() {
-        let mounts = Mounts::of_entries(entries_of(TEXT));
+        let mounts = MountTable::of_entries(entries_of(TEXT));
         let found: Vec<(&[u8], &str)> = mounts
             .below(Path::new("/srv"))
             .map(|(path, mount)| (path, &mount.source[..]))
@@ -338,7 +338,7 @@ bad
 
     #[test]
     fn what_of_a_file_system_is_mounted() {
-        let mounts = Mounts::of_entries(entries_of(TEXT));
+        let mounts = MountTable::of_entries(entries_of(TEXT));
         let recorded = |path: &str| {
             let mount = mounts.of(Path::new(path)).unwrap();
             let recorded = mount.recorded(None);
@@ -351,11 +351,11 @@ bad
 
     #[test]
     fn what_a_path_lies_on() {
-        let mounts = Mounts::of_entries(entries_of(TEXT));
+        let mounts = MountTable::of_entries(entries_of(TEXT));
         let of = |path: &str| mounts.of(Path::new(path)).map(|mount| &mount.source[..]);
         assert_eq!(of("/srv/nfs/not/there"), Some("box:/export two"));
         assert_eq!(of("/srvx/not/there"), Some(""));
-        let here = Mounts::read();
+        let here = MountTable::read();
         if let Some(mounts) = here {
             assert!(mounts.of(Path::new("/proc/self")).is_some());
         }

@@ -13,11 +13,11 @@ use super::{Damaged, EVERYTHING, UpdateOptions};
 use crate::absence::{Absence, Here};
 use crate::absence::{Knows, Replaced, Unmounted};
 use crate::change::Class;
-use crate::entry_ref::{EntryRef, is_same_mtime};
-use crate::input::passing::Run;
+use crate::entry_ref::EntryRef;
+use crate::input::passing::LineRun;
 use crate::input::stream::ManifestStream;
 use crate::input::{ManifestFile, Trust};
-use crate::judge::judge;
+use crate::judge::{is_untouched, judge};
 use crate::options::{Work, XattrPolicy};
 use crate::place;
 use crate::place::{Evidence, Weight};
@@ -30,7 +30,7 @@ use std::ops::ControlFlow;
 
 /// Results of the first pass.
 #[derive(Default)]
-pub(super) struct Plan {
+pub(super) struct UpdatePlan {
     /// For each entry, true if it is to be read.
     pub(super) wanted: Vec<bool>,
     pub(super) candidates: Vec<RereadCandidate>,
@@ -64,7 +64,7 @@ pub(super) struct RecordedFiles {
     found: u64,
 }
 
-impl Plan {
+impl UpdatePlan {
     pub(super) fn read(&mut self, id: EntryId) {
         self.wanted[id.0 as usize] = true;
     }
@@ -103,7 +103,7 @@ struct FirstPass<'a> {
     /// their weight as evidence for that alone.
     if_copied: Vec<(EntryId, Option<Weight>)>,
     judge: Judge<'a>,
-    plan: Plan,
+    plan: UpdatePlan,
 }
 
 /// Compares the results of `stat` with the old manifest. `elsewhere`: true if the root is on
@@ -116,7 +116,7 @@ pub(super) fn plan(
     xattrs: XattrPolicy,
     what: &UpdateOptions<'_>,
     work: &Work<'_>,
-) -> Result<Plan, Error> {
+) -> Result<UpdatePlan, Error> {
     let header = old.header();
     let at_home = place::is_at_home(tree, header, elsewhere);
     let made = header.created_at.as_deref().and_then(parse_rfc3339);
@@ -133,9 +133,9 @@ pub(super) fn plan(
         same_root: at_home && !tree.is_directory(),
         if_copied: Vec::new(),
         judge: Judge::new(tree, elsewhere),
-        plan: Plan {
+        plan: UpdatePlan {
             wanted: vec![false; tree.listing.len()],
-            ..Plan::default()
+            ..UpdatePlan::default()
         },
     };
     let mut loader = EntryLoader::new(tree, xattrs, manifest.directory(), work);
@@ -299,8 +299,7 @@ impl FirstPass<'_> {
         let matches = same || by_name;
         self.plan.evidence.add(weight, matches);
         // A copy that kept the times is at home wherever it is mounted.
-        let copied =
-            old.size.is_some() && old.size == new.view.size && is_same_mtime(old, &new.view);
+        let copied = is_untouched(old, &new.view);
         self.plan
             .replaced
             .leaf(&entry.path, weight, matches || copied);
@@ -344,7 +343,7 @@ impl Receiver for FirstPass<'_> {
     }
 
     /// Counts a run as if each entry had come by itself.
-    fn same(&mut self, run: &Run) -> bool {
+    fn same(&mut self, run: &LineRun) -> bool {
         let plan = &mut self.plan;
         if !plan.replaced.is_empty() {
             return false;
@@ -369,17 +368,13 @@ fn last_tried(entry: &Entry, made: i64, now: i64) -> i64 {
 /// True if another file has the name now, with other content as well: no restored copy of what was
 /// recorded.
 fn is_another(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
-    let is_copy = old.digest.is_some() && is_untouched(old, new);
+    let is_copy = old.digest.is_some() && old.kind == new.kind && is_untouched(old, new);
     old.ino.is_some() && old.ino != new.ino && !is_copy
 }
 
 /// True for a restored copy, or another file of the same size and time that has the name now.
 fn is_same_but_for_number(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
-    old.ino.is_some() && old.ino != new.ino && is_untouched(old, new)
-}
-
-fn is_untouched(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
-    old.kind == new.kind && old.size == new.size && is_same_mtime(old, new)
+    old.ino.is_some() && old.ino != new.ino && old.kind == new.kind && is_untouched(old, new)
 }
 
 /// True for links of a copy: all but their targets is new.

@@ -9,7 +9,7 @@ use bc_manifest::time::format_rfc3339;
 use bc_walk::EntryId;
 use bc_walk::job::Error;
 
-use super::first_pass::Plan;
+use super::first_pass::UpdatePlan;
 use super::output::{Ended, Output};
 use super::renames::Was;
 use super::{Damaged, UpdateOptions};
@@ -18,7 +18,7 @@ use crate::change::Class;
 use crate::compare::known_damage::is_second;
 use crate::compare::known_damage::{Expected, KnownDamage};
 use crate::compare::pending::{Elsewhere, Verdicts};
-use crate::compare::{Comparison, Verdict};
+use crate::compare::{Comparison, ContentVerdict};
 use crate::entry_ref::EntryRef;
 use crate::error::write_failed;
 use crate::input::stream::ManifestStream;
@@ -33,7 +33,7 @@ use std::ops::ControlFlow;
 /// State of the second pass.
 pub(super) struct SecondPass<'a, 's> {
     pub(super) what: &'a UpdateOptions<'a>,
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a UpdatePlan,
     pub(super) comparison: Comparison<'s>,
     /// Contents that the old manifest knows to be damaged.
     pub(super) known: &'a KnownDamage<'a>,
@@ -322,7 +322,7 @@ impl SecondPass<'_, '_> {
             .mark_unsteady(&mut before, &compared, new, entry.verified_at);
         let site = self.hints.at(new.id, new.view.device);
         let verdict = self.comparison.both(new.path, &before, &compared, site);
-        let Verdict { class, undecided } = verdict.map_err(|error| write_failed(&error))?;
+        let ContentVerdict { class, undecided } = verdict.map_err(|error| write_failed(&error))?;
         let keeps = self.what.damaged == Damaged::Keep;
         if keeps && undecided {
             return self.keep(entry, new.view.device);

@@ -12,7 +12,7 @@ use bc_integrity::{LineInput, ManifestFile};
 
 /// Kinds of lines, in their order.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Kind {
+pub(super) enum LineKind {
     File,
     Error,
 }
@@ -20,13 +20,13 @@ pub(super) enum Kind {
 /// Sort key of a line.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct LineKey {
-    pub(super) kind: Kind,
+    pub(super) kind: LineKind,
     pub(super) path: Vec<u8>,
     operation: String,
 }
 
 /// A list and its current line.
-pub(super) struct Lines<'a> {
+pub(super) struct ListLines<'a> {
     file: &'a ManifestFile,
     input: LineInput,
     pub(super) line: Vec<u8>,
@@ -53,15 +53,15 @@ struct Fields {
     error: Option<serde::de::IgnoredAny>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> ListLines<'a> {
     /// Opens a list at its first line behind the header.
-    pub(super) fn open(file: &'a ManifestFile) -> Result<Lines<'a>, Error> {
-        let mut lines = Lines {
+    pub(super) fn open(file: &'a ManifestFile) -> Result<ListLines<'a>, Error> {
+        let mut lines = ListLines {
             file,
             input: file.lines()?,
             line: Vec::new(),
             key: LineKey {
-                kind: Kind::File,
+                kind: LineKind::File,
                 path: Vec::new(),
                 operation: String::new(),
             },
@@ -100,8 +100,8 @@ impl<'a> Lines<'a> {
         let odd = || list.bad("has a line that is of no list");
         let fields: Fields = serde_json::from_slice(&self.line).map_err(|_| odd())?;
         let kind = match &*fields.r#type {
-            "file" => Kind::File,
-            "error" => Kind::Error,
+            "file" => LineKind::File,
+            "error" => LineKind::Error,
             "summary" => {
                 let summary = serde_json::from_slice::<Summary>(&self.line);
                 let mut summary = summary.map_err(|_| odd())?;
@@ -116,8 +116,8 @@ impl<'a> Lines<'a> {
             _ => return Err(odd()),
         };
         let path = either_path(fields.path, fields.path_b64.as_deref()).ok_or_else(odd)?;
-        self.files += u64::from(kind == Kind::File && fields.error.is_none());
-        self.errors += u64::from(kind == Kind::Error);
+        self.files += u64::from(kind == LineKind::File && fields.error.is_none());
+        self.errors += u64::from(kind == LineKind::Error);
         let key = LineKey {
             kind,
             path,

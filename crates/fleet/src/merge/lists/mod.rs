@@ -10,7 +10,7 @@ use bc_manifest::{Failure, ListPart, ListPartEnd};
 use bc_pool::Cancel;
 use bc_walk::job::Error;
 
-use self::lines::{Kind, LineKey, Lines, read_line};
+use self::lines::{LineKey, LineKind, ListLines, read_line};
 use super::complete::PartInputs;
 use super::part::not_a_part;
 use super::{MOST_UNREAD, stop_if};
@@ -87,7 +87,7 @@ pub fn merge_lists(
     write_header(&mut text, &header);
     let mut heads = Vec::with_capacity(lists.len());
     for list in lists {
-        heads.push(Lines::open(list.file)?);
+        heads.push(ListLines::open(list.file)?);
     }
     let mut merged = MergedLists {
         files: 0,
@@ -102,14 +102,14 @@ pub fn merge_lists(
         let is_again = last.as_ref().filter(|(_, key, _)| *key == head.key);
         match (head.key.kind, is_again) {
             // An unreadable directory is reported by every part.
-            (Kind::Error, Some((_, _, line))) if *line == head.line => {}
-            (Kind::File, Some((other, ..))) if *other != nth => {
+            (LineKind::Error, Some((_, _, line))) if *line == head.line => {}
+            (LineKind::File, Some((other, ..))) if *other != nth => {
                 let path = bc_fs::escape(&head.key.path);
                 let other = lists[*other].name();
                 return Err(lists[nth].bad(format!("'{path}' is in {other}, too")));
             }
             (kind, _) => {
-                if kind == Kind::Error {
+                if kind == LineKind::Error {
                     merged.errors += 1;
                     if merged.unread.len() < MOST_UNREAD {
                         merged.unread.push((head.key.path.clone(), head.failure()));
@@ -168,7 +168,7 @@ fn belong_together(lists: &[ListFile<'_>]) -> Result<(), Error> {
 /// Returns the summary of the whole, if every list is whole and knows its directories.
 fn summary_of(
     lists: &[ListFile<'_>],
-    heads: &[Lines<'_>],
+    heads: &[ListLines<'_>],
     merged: &mut MergedLists,
 ) -> Result<Summary, Error> {
     let mut whole: Option<Summary> = None;
@@ -216,7 +216,7 @@ fn end_of(list: &ListFile<'_>, summary: &Summary) -> Result<ListPartEnd, Error> 
 }
 
 /// Returns the list whose line comes first.
-fn first_of(heads: &[Lines<'_>]) -> Option<usize> {
+fn first_of(heads: &[ListLines<'_>]) -> Option<usize> {
     let left = heads
         .iter()
         .enumerate()

@@ -15,7 +15,7 @@ fn found(
     root: &TestTree,
     change: impl FnOnce(&mut Vec<Vec<u8>>),
     (piece, workers): (usize, usize),
-) -> (Tree, Vec<Entry>, Arc<[Run]>) {
+) -> (Tree, Vec<Entry>, Arc<[LineRun]>) {
     let (cancel, progress) = (Cancel::new(), bc_hash::HashProgress::default());
     let reading = |_: Job| {
         Ok(Reading {
@@ -94,7 +94,7 @@ fn sample() -> TestTree {
     tree
 }
 
-fn covered(runs: &[Run]) -> usize {
+fn covered(runs: &[LineRun]) -> usize {
     runs.iter().map(|run| run.ids.len()).sum()
 }
 
