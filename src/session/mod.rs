@@ -12,10 +12,9 @@ pub mod tables;
 use std::ffi::OsString;
 use std::io::BufReader;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
-use std::thread::Thread;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bc_fs::Size;
 use bc_fs::streams::Stream;
@@ -54,7 +53,7 @@ pub struct Session {
     precious: Vec<Precious>,
     /// Set once one of those is found to be a file that the command works on.
     spared: OnceLock<()>,
-    /// Where the file of `--metrics` is to be, what was there when the run began.
+    /// File that had the name of that of `--metrics` when the run began.
     metrics_before: Option<Identity>,
 }
 
@@ -150,8 +149,8 @@ impl Session {
         }
     }
 
-    /// The same where only the work itself shows which files are worked on: no output replaces what is
-    /// no list.
+    /// Refuses any output that would replace something else than a list: only the work itself shows
+    /// which files are worked on.
     pub fn spare_whatever(&self) -> Outcome<()> {
         match self.precious.first() {
             Some(one) => {
@@ -491,31 +490,24 @@ pub fn now() -> i64 {
 
 /// Runs `f` while a thread watches for signals; the first one ends the process.
 fn watched<T>(cancel: &Cancel, f: impl FnOnce() -> T) -> T {
-    let done = AtomicBool::new(false);
+    const PAUSE: Duration = Duration::from_millis(50);
+    let (working, is_over) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
+        scope.spawn(move || {
+            loop {
                 if let Some(signal) = signals::behind(cancel) {
                     progress::clear_for_good();
                     let _ = signal_hook::low_level::emulate_default_handler(signal);
                 }
-                std::thread::park_timeout(std::time::Duration::from_millis(50));
+                if is_over.recv_timeout(PAUSE) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
             }
         });
-        // Also when `f` panics, or the scope would wait for the watcher for ever.
-        let _done = Done(&done, watcher.thread());
+        // Its end, also by a panic of `f`, sends the watcher home.
+        let _working = working;
         f()
     })
-}
-
-/// Sends a watcher home when it is dropped.
-struct Done<'w>(&'w AtomicBool, &'w Thread);
-
-impl Drop for Done<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-        self.1.unpark();
-    }
 }
 
 /// Returns a path below `root`, as it is shown.

@@ -9,7 +9,8 @@ pub mod line;
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -48,20 +49,17 @@ struct CountsAt {
     counts: ProgressCounts,
 }
 
-/// Order to the thread of a display to end.
-#[derive(Default)]
-struct StopOrder {
-    is_given: Mutex<bool>,
-    /// Woken when it is given.
-    given: Condvar,
-}
-
 /// A running display; [`Display::stop`] or drop takes it off the screen.
 pub struct Display {
     phase: Arc<Mutex<Phase>>,
     reading: Arc<Reading>,
-    stop: Arc<StopOrder>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<DrawingThread>,
+}
+
+/// Thread that draws until `working` is dropped.
+struct DrawingThread {
+    working: Sender<()>,
+    handle: JoinHandle<()>,
 }
 
 /// Reads how far the work is. Totals it does not know stay 0.
@@ -96,7 +94,6 @@ impl Display {
                 },
             })),
             reading: Arc::clone(&reading),
-            stop: Arc::default(),
             thread: None,
         };
         let wanted = match common.progress {
@@ -109,12 +106,13 @@ impl Display {
         if !wanted {
             return display;
         }
-        let (shown, stop) = (Arc::clone(&display.phase), Arc::clone(&display.stop));
+        let shown = Arc::clone(&display.phase);
+        let (working, is_over) = mpsc::channel();
         let always = common.progress == Choice::Always;
         let thread = std::thread::Builder::new()
             .name("progress".into())
-            .spawn(move || draw_until(&shown, &stop, &*reading, always));
-        display.thread = thread.ok();
+            .spawn(move || draw_until(&shown, &is_over, &*reading, always));
+        display.thread = thread.ok().map(|handle| DrawingThread { working, handle });
         display
     }
 
@@ -144,14 +142,10 @@ impl Display {
     }
 
     fn halt(&mut self) {
-        let Some(thread) = self.thread.take() else {
-            return;
-        };
-        if let Ok(mut is_given) = self.stop.is_given.lock() {
-            *is_given = true;
-            self.stop.given.notify_all();
+        if let Some(DrawingThread { working, handle }) = self.thread.take() {
+            drop(working);
+            let _ = handle.join();
         }
-        let _ = thread.join();
     }
 }
 
@@ -166,27 +160,21 @@ fn can_redraw() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-fn draw_until(phase: &Mutex<Phase>, stop: &StopOrder, reading: &Reading, always: bool) {
+fn draw_until(phase: &Mutex<Phase>, is_over: &Receiver<()>, reading: &Reading, always: bool) {
     let started = Instant::now();
     let mut recent = Recent::default();
-    let Ok(mut stopped) = stop.is_given.lock() else {
-        return;
-    };
     loop {
-        let Ok((next, _)) = stop.given.wait_timeout_while(stopped, EVERY, |s| !*s) else {
-            return;
-        };
-        stopped = next;
+        let stopped = is_over.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout);
         let Ok(phase) = phase.lock() else { return };
         let (now, counts) = (Instant::now(), reading());
         let rate = recent.rate(phase.begun, CountsAt { time: now, counts });
-        let text = ((now - started >= PATIENCE && !*stopped) || (always && *stopped))
+        let text = ((now - started >= PATIENCE && !stopped) || (always && stopped))
             .then(|| phase.line(counts, rate, now, width()));
         drop(phase);
         if let Some(text) = text {
             draw(&text);
         }
-        if *stopped {
+        if stopped {
             clear_line();
             return;
         }
