@@ -61,17 +61,17 @@ pub enum DupCommand {
 
 /// Report formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum ScanFormat {
     /// One of the engine's.
     Report(ReportFormat),
     /// A page to read in a browser: figures, treemap, table.
     Html,
 }
 
-fn format() -> impl TypedValueParser<Value = Format> {
+fn format() -> impl TypedValueParser<Value = ScanFormat> {
     let names = ReportFormat::ALL.map(ReportFormat::name).into_iter();
     PossibleValuesParser::new(names.chain(["html"]))
-        .map(|name| ReportFormat::named(&name).map_or(Format::Html, Format::Report))
+        .map(|name| ReportFormat::named(&name).map_or(ScanFormat::Html, ScanFormat::Report))
 }
 
 /// Arguments of `bc dup scan`.
@@ -93,7 +93,7 @@ pub struct ScanArgs {
         default_value = "text",
         hide_possible_values = true
     )]
-    pub format: Format,
+    pub format: ScanFormat,
     /// Write to FILE, which appears whole or not at all
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -103,7 +103,7 @@ pub fn newest(session: &Session) -> Outcome<PathBuf> {
     }
 }
 
-/// How many runs a journal tells of.
+/// Returns the number of runs that a journal records.
 fn runs_in(path: &Path) -> io::Result<usize> {
     let mut runs = 0;
     for line in BufReader::new(File::open(path)?).split(b'\n') {
@@ -125,7 +125,7 @@ fn began_ns(path: &Path) -> Option<i64> {
     parse_rfc3339(&format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z"))
 }
 
-/// What has a name that [`new_name`] gives, with the time it was last written.
+/// Returns the files that have a name as [`new_name`] gives it, with the times of their last write.
 fn all(dir: &Path) -> io::Result<Vec<(SystemTime, PathBuf)>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir)? {

@@ -6,13 +6,13 @@ use bc_find::unique::KnownContent;
 use bc_walk::EntryId;
 
 use super::offline_manifests::OfflineManifests;
-use super::search::Found;
+use super::search::SearchResult;
 use super::terminal::GroupWriter;
 use crate::files::output::Output;
 
 /// Writes the groups as usual, but one whose content a manifest lists has a first line for it,
 /// `MANIFEST: PATH`; after them come contents that one file here has and a manifest lists.
-pub fn text(found: &Found, output: &mut Output) -> io::Result<()> {
+pub fn text(found: &SearchResult, output: &mut Output) -> io::Result<()> {
     let Some(offline) = &found.offline else {
         return Ok(());
     };
@@ -29,7 +29,7 @@ pub fn text(found: &Found, output: &mut Output) -> io::Result<()> {
 }
 
 fn write_group(
-    found: &Found,
+    found: &SearchResult,
     offline: &OfflineManifests,
     known: Option<&KnownContent>,
     names: &[EntryId],

@@ -26,7 +26,7 @@ pub struct SearchPlan<'a> {
     pub reference_roots: Vec<usize>,
     /// References, opened; the files below them are not known yet.
     pub references: Subtrees,
-    /// What is to be known of the files there: where all names are searched that may be changed, the
+    /// Facts to gather of the files there: where all names are searched that may be changed, the
     /// search finds out itself which of them are a reference's.
     pub reference_files: Files,
     /// References that are manifests of disks which are not here.

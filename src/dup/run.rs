@@ -8,14 +8,14 @@ use bc_find::report::ReportFormat;
 use bc_find::{Files, Subtrees};
 use bc_prune::{Journal, ORIGINAL, PruneOptions, PruneSummary, RunMode};
 
-use super::args::{Format, PruneArgs, ScanArgs, SummaryArgs, UndoArgs};
+use super::args::{PruneArgs, ScanArgs, ScanFormat, SummaryArgs, UndoArgs};
 use super::output;
 use super::plan::{PrunePlan, SearchPlan, mode};
-use super::search::{Found, search};
+use super::search::{SearchResult, search};
 use super::{
     html, interactive, journals, offline, paths, question, references, saved, summary, terminal,
 };
-use crate::files::lists::Kind;
+use crate::files::lists::ListKind;
 use crate::files::output::Output;
 use crate::files::overlap::Given;
 use crate::report::Exit;
@@ -30,15 +30,15 @@ pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
     }
     let target = args.output.as_deref();
     let given = references::given(read, &args.paths, &args.search.reference, &args.walk)
-        .writes(Kind::Duplicates);
+        .writes(ListKind::Duplicates);
     let session = Session::start("dup", "scan", &args.common, &given, target)?;
     let output = session.output(target)?;
     let output = match args.format {
-        Format::Report(format) if format.is_json() => output.json(),
+        ScanFormat::Report(format) if format.is_json() => output.json(),
         _ => output.colors(args.common.color),
     };
     let plan = SearchPlan::new(&session, &args.paths, &args.search, &args.walk, target)?;
-    if !plan.manifests.is_empty() && args.format != Format::Report(ReportFormat::Text) {
+    if !plan.manifests.is_empty() && args.format != ScanFormat::Report(ReportFormat::Text) {
         let text =
             "with a manifest as reference there is text only; 'bc dup unique' has JSON and CSV";
         return Err(session.fatal(text));
@@ -49,11 +49,11 @@ pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
     end_search(session, &found, output, closing, |output| {
         match args.format {
             _ if found.offline.is_some() => offline::text(&found, output),
-            Format::Report(ReportFormat::Text) if output.is_terminal() => {
+            ScanFormat::Report(ReportFormat::Text) if output.is_terminal() => {
                 terminal::groups(&found, output, is_more_said)
             }
-            Format::Report(format) => output::report(&found.report(), format, output),
-            Format::Html => html::page(&found.report()).write(output),
+            ScanFormat::Report(format) => output::report(&found.report(), format, output),
+            ScanFormat::Html => html::page(&found.report()).write(output),
         }
     })
 }
@@ -74,7 +74,7 @@ pub fn summary(args: &SummaryArgs) -> Outcome<Exit> {
 /// Writes the result, and prints `closing`, unless a signal ended the search.
 pub fn end_search(
     session: Session,
-    found: &Found,
+    found: &SearchResult,
     mut output: Output,
     closing: Vec<String>,
     write: impl FnOnce(&mut Output) -> std::io::Result<()>,

@@ -21,7 +21,7 @@ use crate::session::progress::{Display, ProgressCounts};
 use crate::session::{Outcome, Session};
 
 /// A finished search and everything its report needs.
-pub struct Found {
+pub struct SearchResult {
     pub listing: Listing,
     pub scan: Scan,
     pub references: Arc<Subtrees>,
@@ -33,7 +33,7 @@ pub struct Found {
     started_at: String,
 }
 
-impl Found {
+impl SearchResult {
     pub fn report(&self) -> ScanReport<'_> {
         ScanReport {
             listing: &self.listing,
@@ -47,7 +47,7 @@ impl Found {
 }
 
 /// Walks and searches; reports every file that could not be judged.
-pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
+pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<SearchResult> {
     let started_at = crate::session::metrics::now();
     let progress = Arc::new(ScanProgress::default());
     let display = display(session, &progress);
@@ -90,7 +90,7 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
         cache.as_ref().map_or(&[][..], Cache::messages),
     );
     let roots = plan.roots.into_iter().map(OsString::into_encoded_bytes);
-    Ok(Found {
+    Ok(SearchResult {
         listing,
         scan,
         references,

@@ -2,13 +2,13 @@
 
 use crate::session::progress::{size, thousands};
 
-use super::search::Found;
+use super::search::SearchResult;
 
 /// Groups shown.
 const LARGEST: usize = 10;
 
 /// Returns the figures of a search, and the groups that waste most.
-pub fn text(found: &Found) -> String {
+pub fn text(found: &SearchResult) -> String {
     let (scan, stats) = (&found.scan, &found.scan.stats);
     let mut text = format!(
         "could be freed     {:>12}\ngroups             {:>12}\nduplicates         {:>12}\n\

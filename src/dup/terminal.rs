@@ -11,7 +11,7 @@ use crate::files::output::Output;
 use crate::report::style::Meaning;
 use crate::session::progress::{counted, size, thousands};
 
-use super::search::Found;
+use super::search::SearchResult;
 
 /// Stands before every message.
 const PREFIX: &str = "bc dup: ";
@@ -55,7 +55,7 @@ impl GroupWriter<'_> {
 }
 
 /// Writes the groups, each below its size and its number of names; a blank line where more follows.
-pub fn groups(found: &Found, output: &mut Output, is_more_said: bool) -> io::Result<()> {
+pub fn groups(found: &SearchResult, output: &mut Output, is_more_said: bool) -> io::Result<()> {
     let report = found.report();
     let mut groups = GroupWriter::new(output);
     for group in found.scan.groups() {
@@ -73,7 +73,7 @@ pub fn groups(found: &Found, output: &mut Output, is_more_said: bool) -> io::Res
 
 /// Returns a line for a terminal: the space to gain, and the command for it, after `before`. Two
 /// where one is too wide for it.
-pub fn closing(found: &Found, paths: &[OsString], before: &str) -> Vec<String> {
+pub fn closing(found: &SearchResult, paths: &[OsString], before: &str) -> Vec<String> {
     let nothing_was_read = found.scan.stats.files == 0 && !found.listing.errors().is_empty();
     if !io::stderr().is_terminal() || nothing_was_read || found.offline.is_some() {
         return Vec::new();
@@ -90,7 +90,7 @@ pub fn closing(found: &Found, paths: &[OsString], before: &str) -> Vec<String> {
     }
 }
 
-fn text(found: &Found) -> String {
+fn text(found: &SearchResult) -> String {
     let scan = &found.scan;
     let groups = scan.groups().len() as u64;
     if groups == 0 {
@@ -106,7 +106,7 @@ fn text(found: &Found) -> String {
 }
 
 /// Returns the command to use next, if there are groups.
-fn command(found: &Found, paths: &[OsString]) -> Option<String> {
+fn command(found: &SearchResult, paths: &[OsString]) -> Option<String> {
     if found.scan.groups().len() == 0 {
         return None;
     }

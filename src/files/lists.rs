@@ -16,7 +16,7 @@ const HEAD: u64 = 64 << 10;
 
 /// Groups of lists by the command that writes them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
+pub enum ListKind {
     /// Checksum lists, of `bc hash`.
     Digests,
     /// Reports of `bc dup`.
@@ -31,7 +31,7 @@ pub enum Kind {
 
 /// Returns true if a file is empty, or a list of this kind. `operands` are those of the command
 /// now: the lines of a report without a header begin with one of them.
-pub fn is_list(file: File, kind: Kind, operands: &[&OsStr]) -> bool {
+pub fn is_list(file: File, kind: ListKind, operands: &[&OsStr]) -> bool {
     let Ok(head) = head(file) else {
         return false;
     };
@@ -93,32 +93,32 @@ fn first_object(head: &[u8]) -> Option<Value> {
     found.into_iter().flatten().find(has_schema)
 }
 
-fn is_header(object: &Value, kind: Kind) -> bool {
+fn is_header(object: &Value, kind: ListKind) -> bool {
     let (tool, command) = (object["tool"].as_str(), object["command"].as_str());
     let is_of = |commands: &[&str]| command.is_some_and(|command| commands.contains(&command));
     let is_metrics = object["applet"].is_string();
     match kind {
-        Kind::Metrics => is_metrics && command.is_some(),
+        ListKind::Metrics => is_metrics && command.is_some(),
         _ if is_metrics => false,
-        Kind::Digests => tool == Some("bc hash") || is_of(&["hash"]),
-        Kind::Duplicates => is_of(&["dup scan", "dup dirs"]),
-        Kind::Manifest => tool == Some("bc integrity"),
-        Kind::Changes => is_of(&["verify", "diff", "hash diff"]),
+        ListKind::Digests => tool == Some("bc hash") || is_of(&["hash"]),
+        ListKind::Duplicates => is_of(&["dup scan", "dup dirs"]),
+        ListKind::Manifest => tool == Some("bc integrity"),
+        ListKind::Changes => is_of(&["verify", "diff", "hash diff"]),
     }
 }
 
-fn is_text(head: &[u8], kind: Kind, operands: &[&OsStr]) -> bool {
+fn is_text(head: &[u8], kind: ListKind, operands: &[&OsStr]) -> bool {
     let is_page = || {
         let generator = b"<meta name=generator content=\"bit-crafts ";
         let has = |part: &[u8]| head.windows(part.len()).any(|some| some == part);
         head.starts_with(b"<!DOCTYPE html>") && has(generator)
     };
     match kind {
-        Kind::Digests => is_digests(head),
-        Kind::Duplicates => is_duplicates(head, operands) || is_page(),
-        Kind::Manifest => false,
-        Kind::Changes => is_changes(head) || is_page(),
-        Kind::Metrics => head.starts_with(b"# HELP bc_"),
+        ListKind::Digests => is_digests(head),
+        ListKind::Duplicates => is_duplicates(head, operands) || is_page(),
+        ListKind::Manifest => false,
+        ListKind::Changes => is_changes(head) || is_page(),
+        ListKind::Metrics => head.starts_with(b"# HELP bc_"),
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use std::io::{Seek, Write};
 
-    fn is(text: &[u8], kind: Kind) -> bool {
+    fn is(text: &[u8], kind: ListKind) -> bool {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(text).unwrap();
         file.rewind().unwrap();
@@ -211,57 +211,57 @@ mod tests {
 
     #[test]
     fn each_kind_knows_its_own_only() {
-        const KINDS: [Kind; 5] = [
-            Kind::Digests,
-            Kind::Duplicates,
-            Kind::Manifest,
-            Kind::Changes,
-            Kind::Metrics,
+        const KINDS: [ListKind; 5] = [
+            ListKind::Digests,
+            ListKind::Duplicates,
+            ListKind::Manifest,
+            ListKind::Changes,
+            ListKind::Metrics,
         ];
         let sum = "d41d8cd98f00b204e9800998ecf8427e";
         for (text, kind) in [
-            (format!("{sum}  d/a\n"), Kind::Digests),
-            (format!("\\{sum}  d/a\\nb\n"), Kind::Digests),
-            (format!("{sum}  d/a\0{sum}  d/b\0"), Kind::Digests),
-            (format!("MD5 (d/a) = {sum}\n"), Kind::Digests),
+            (format!("{sum}  d/a\n"), ListKind::Digests),
+            (format!("\\{sum}  d/a\\nb\n"), ListKind::Digests),
+            (format!("{sum}  d/a\0{sum}  d/b\0"), ListKind::Digests),
+            (format!("MD5 (d/a) = {sum}\n"), ListKind::Digests),
             (
                 format!("path,size,md5,error\nd/a,0,{sum},\n"),
-                Kind::Digests,
+                ListKind::Digests,
             ),
             (
                 "{\"type\":\"header\",\"schema\":1,\"tool\":\"bc hash\"}\n{\"type\":".into(),
-                Kind::Digests,
+                ListKind::Digests,
             ),
             (
                 "{\n  \"schema\": 1,\n  \"command\": \"hash\",\n  \"files\": [".into(),
-                Kind::Digests,
+                ListKind::Digests,
             ),
-            ("d/a\nd/b\n\nd/c\nd/d\n".into(), Kind::Duplicates),
+            ("d/a\nd/b\n\nd/c\nd/d\n".into(), ListKind::Duplicates),
             (
                 "group,size,digest,reference,path,path_b64\r\n".into(),
-                Kind::Duplicates,
+                ListKind::Duplicates,
             ),
             (
                 "{\"command\":\"dup scan\",\"schema\":1,\n\"stats\":{".into(),
-                Kind::Duplicates,
+                ListKind::Duplicates,
             ),
             (
                 "{\"type\":\"header\",\"schema\":1,\"command\":\"dup dirs\"}\n".into(),
-                Kind::Duplicates,
+                ListKind::Duplicates,
             ),
             (
                 "{\"type\":\"header\",\"schema\":1,\"tool\":\"bc integrity\"}\n{".into(),
-                Kind::Manifest,
+                ListKind::Manifest,
             ),
-            ("~m .\n+ new\n".into(), Kind::Changes),
+            ("~m .\n+ new\n".into(), ListKind::Changes),
             (
                 "{\"type\":\"header\",\"schema\":1,\"command\":\"verify\"}\n".into(),
-                Kind::Changes,
+                ListKind::Changes,
             ),
-            ("# HELP bc_files Files hashed.\n".into(), Kind::Metrics),
+            ("# HELP bc_files Files hashed.\n".into(), ListKind::Metrics),
             (
                 "{\n  \"applet\": \"hash\",\n  \"command\": \"hash\",\n  \"schema\": 1\n}\n".into(),
-                Kind::Metrics,
+                ListKind::Metrics,
             ),
         ] {
             for other in KINDS {
@@ -294,14 +294,14 @@ mod tests {
     #[test]
     fn a_list_longer_than_what_is_looked_at_is_one() {
         let line = b"d41d8cd98f00b204e9800998ecf8427e  d/some/name/that/is/not/too/short\n";
-        assert!(is(&line.repeat(3000), Kind::Digests));
+        assert!(is(&line.repeat(3000), ListKind::Digests));
         assert!(is(
             &b"d/some/name/that/is/not/too/short\n".repeat(3000),
-            Kind::Duplicates
+            ListKind::Duplicates
         ));
         assert!(!is(
             &[&line.repeat(10)[..], &[b'x'; 200_000]].concat(),
-            Kind::Digests
+            ListKind::Digests
         ));
     }
 }

@@ -14,7 +14,7 @@ use bc_pool::Cancel;
 use bc_walk::{Identity, OwnFile, Symlinks, Workers, is_among};
 use rustix::fs::OFlags;
 
-use crate::files::lists::{Kind, is_list};
+use crate::files::lists::{ListKind, is_list};
 use crate::parse::args::{WalkArgs, is_dash};
 
 /// Files that a command is given.
@@ -28,7 +28,7 @@ pub struct Given<'a> {
     /// Policy of the walk for symbolic links.
     symlinks: Symlinks,
     /// Kind of lists that it writes, if it does.
-    writes: Option<Kind>,
+    writes: Option<ListKind>,
 }
 
 impl<'a> Given<'a> {
@@ -65,7 +65,7 @@ impl<'a> Given<'a> {
     }
 
     /// Sets the kind of lists that it writes.
-    pub fn writes(mut self, kind: Kind) -> Given<'a> {
+    pub fn writes(mut self, kind: ListKind) -> Given<'a> {
         self.writes = Some(kind);
         self
     }
@@ -89,7 +89,7 @@ pub struct Precious {
 }
 
 impl Precious {
-    fn of(path: &Path, shown: String, kind: Kind, given: &Given<'_>) -> Option<Precious> {
+    fn of(path: &Path, shown: String, kind: ListKind, given: &Given<'_>) -> Option<Precious> {
         of_output(path)?;
         // A file that cannot be looked at cannot be replaced either, and that error says why.
         let place = Place::find(path).ok()?;
@@ -114,7 +114,7 @@ impl Precious {
         )
     }
 
-    /// The same where it is not asked which files are worked on.
+    /// Returns the refusal where it is not asked which files are worked on.
     pub fn refusal_unasked(&self) -> String {
         format!(
             "{}: is no list that this command writes, and may be a file that it works on: it would be \
@@ -150,7 +150,7 @@ pub fn check(
     let outputs = written.map(|(path, kind)| (path, shown(path), kind));
     let metrics = metrics.map(|path| {
         let name = format!("--metrics={}", shown(path));
-        (path, name, Kind::Metrics)
+        (path, name, ListKind::Metrics)
     });
     let precious = outputs.into_iter().chain(metrics);
     let precious = precious.filter_map(|(path, name, kind)| Precious::of(path, name, kind, given));

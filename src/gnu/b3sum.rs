@@ -12,7 +12,7 @@ use bc_pool::Threads;
 use super::family::{FamilyResult, Sum};
 use super::getopt::{Getopt, Opt, flag, value};
 use super::listed::{self, Listed, Nul};
-use super::order::{self, FileJob, InOrder, Stop};
+use super::order::{self, FileJob, InOrder, RunStop};
 use super::setup::Setup;
 use super::stdio::{Lost, Out};
 use crate::hash::warnings;
@@ -164,7 +164,7 @@ fn parse(argv: &[OsString]) -> Result<B3sumArgs, Early> {
 }
 
 /// Runs the program; returns true if all is well.
-pub fn run(argv: &[OsString], out: &mut Out) -> Result<Result<bool, Stop>, Early> {
+pub fn run(argv: &[OsString], out: &mut Out) -> Result<Result<bool, RunStop>, Early> {
     let args = parse(argv)?;
     let mut setup = Setup::load().map_err(failed)?;
     if let Some(count) = args.threads.filter(|count| *count > 0) {
@@ -176,7 +176,7 @@ pub fn run(argv: &[OsString], out: &mut Out) -> Result<Result<bool, Stop>, Early
     })
 }
 
-fn sums(args: &B3sumArgs, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
+fn sums(args: &B3sumArgs, setup: &Setup, out: &mut Out) -> Result<bool, RunStop> {
     let jobs = FileJob::each(&args.files, Sum::Of(Algorithm::Blake3));
     let mut printer = B3sumPrinter {
         args,
@@ -227,7 +227,7 @@ impl InOrder for B3sumPrinter<'_> {
     }
 }
 
-fn check(args: &B3sumArgs, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
+fn check(args: &B3sumArgs, setup: &Setup, out: &mut Out) -> Result<bool, RunStop> {
     let mut failed = 0_u64;
     for file in &args.files {
         let plain = |bytes| (bytes == LONGEST).then_some(Algorithm::Blake3);

@@ -9,7 +9,7 @@ use bc_manifest::base64;
 use super::args::{Args, Saying};
 use super::family::{FamilyResult, Sum};
 use super::line::{CheckedLine, ChecksumLines, base64_length};
-use super::order::{self, FileJob, InOrder, Stop};
+use super::order::{self, FileJob, InOrder, RunStop};
 use super::quote;
 use super::setup::Setup;
 use super::stdio::{self, Lost, Out};
@@ -21,7 +21,7 @@ const MUCH: usize = 8 << 20;
 const AS_IT_COMES: usize = 64 << 10;
 
 /// Checks the lines of each file; returns true if all is well.
-pub fn run(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
+pub fn run(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, RunStop> {
     let mut well = true;
     // GNU remembers the style of lines and their digest from file to file.
     let mut lines = ChecksumLines::new(args.is_cksum, args.is_named, args.family, args.bits);
@@ -41,7 +41,7 @@ fn one(
     lines: &mut ChecksumLines,
     setup: &Setup,
     out: &mut Out,
-) -> Result<bool, Stop> {
+) -> Result<bool, RunStop> {
     let is_stdin = file == b"-";
     let shown = match is_stdin {
         true => quote::name(b"standard input"),
@@ -109,7 +109,12 @@ impl ListCheck<'_> {
     }
 
     /// Checks whole lines.
-    fn batch(&mut self, text: &[u8], lines: &mut ChecksumLines, setup: &Setup) -> Result<(), Stop> {
+    fn batch(
+        &mut self,
+        text: &[u8],
+        lines: &mut ChecksumLines,
+        setup: &Setup,
+    ) -> Result<(), RunStop> {
         let mut found = Vec::new();
         let mut jobs = Vec::new();
         let mut warnings = Vec::new();

@@ -53,7 +53,7 @@ fn other(
     argv: &[OsString],
     help: &str,
     misused: Exit,
-    run: impl FnOnce(&[OsString], &mut Out) -> Result<Result<bool, order::Stop>, Early>,
+    run: impl FnOnce(&[OsString], &mut Out) -> Result<Result<bool, order::RunStop>, Early>,
 ) -> Exit {
     let mut out = Out::new(program.name.as_bytes(), b'\n');
     let text = match run(argv.get(1..).unwrap_or_default(), &mut out) {
@@ -77,11 +77,11 @@ fn other(
 }
 
 /// Returns the exit code of a run.
-fn ended(done: Result<bool, order::Stop>, mut out: Out) -> Exit {
+fn ended(done: Result<bool, order::RunStop>, mut out: Out) -> Exit {
     let well = match done {
         Ok(well) => well && out.flush().is_ok(),
-        Err(order::Stop::Lost) => false,
-        Err(order::Stop::Fatal(text)) => {
+        Err(order::RunStop::Lost) => false,
+        Err(order::RunStop::Fatal(text)) => {
             out.say(text);
             false
         }

@@ -92,16 +92,16 @@ fn hash_file(mut file: File, sum: Sum, cpu: CpuFeatures) -> io::Result<FamilyRes
 
 /// Reasons why not all results were passed on.
 #[derive(Debug)]
-pub enum Stop {
+pub enum RunStop {
     /// They could not be written, which was reported.
     Lost,
     /// Something else, which is still to be reported.
     Fatal(String),
 }
 
-impl From<Lost> for Stop {
-    fn from(_: Lost) -> Stop {
-        Stop::Lost
+impl From<Lost> for RunStop {
+    fn from(_: Lost) -> RunStop {
+        RunStop::Lost
     }
 }
 
@@ -110,7 +110,7 @@ const FEW: usize = 8;
 const LITTLE: u64 = 1 << 20;
 
 /// Hashes the files and gives the results in their order.
-pub fn run(jobs: &[FileJob], setup: &Setup, to: &mut dyn InOrder) -> Result<(), Stop> {
+pub fn run(jobs: &[FileJob], setup: &Setup, to: &mut dyn InOrder) -> Result<(), RunStop> {
     if is_little(jobs) {
         for (index, job) in jobs.iter().enumerate() {
             to.result(index, job.hash(setup.cpu))?;
@@ -168,7 +168,7 @@ struct JobFiles {
 }
 
 impl JobFiles {
-    fn look_up(jobs: &[FileJob], setup: &Setup) -> Result<JobFiles, Stop> {
+    fn look_up(jobs: &[FileJob], setup: &Setup) -> Result<JobFiles, RunStop> {
         let is_stdin = |index: &usize| jobs[*index].path == b"-";
         let (stdin, named): (Vec<usize>, Vec<usize>) = (0..jobs.len()).partition(is_stdin);
         let paths = named
@@ -179,7 +179,7 @@ impl JobFiles {
             .metadata(bc_walk::Metadata::Basic)
             .spellings(bc_walk::Spellings::AsNamed);
         let listing = bc_walk::list_files(paths, &options, setup.walk_workers(), &setup.cancel)
-            .map_err(|panic| Stop::Fatal(panic.to_string()))?;
+            .map_err(|panic| RunStop::Fatal(panic.to_string()))?;
         let mut of_jobs = vec![JobKind::Failing; jobs.len()];
         for index in stdin {
             of_jobs[index] = JobKind::Special;
@@ -360,7 +360,7 @@ fn segment(
     files: &JobFiles,
     setup: &Setup,
     to: &mut dyn InOrder,
-) -> Result<(), Stop> {
+) -> Result<(), RunStop> {
     let kinds = files.of_jobs[range.clone()].iter();
     let later = kinds.map(|kind| !matches!(kind, JobKind::Regular(_)));
     let results = ResultSlots::new(jobs, range.start, later);
@@ -371,7 +371,7 @@ fn segment(
         }
     }
     let mut passing = Passing::new(&results, setup, to);
-    passing.during(|| -> Result<(), Stop> {
+    passing.during(|| -> Result<(), RunStop> {
         let mut from = range.start;
         while from < range.end {
             let window = window(&range, from, files, &sums);
@@ -393,7 +393,7 @@ fn segment(
         Ok(())
     })?;
     match passing.lost {
-        true => Err(Stop::Lost),
+        true => Err(RunStop::Lost),
         false => Ok(()),
     }
 }
@@ -405,7 +405,7 @@ fn in_lanes(
     algorithm: Algorithm,
     setup: &Setup,
     results: &ResultSlots<'_>,
-) -> Result<(), Stop> {
+) -> Result<(), RunStop> {
     let entry_of = |index: usize| match files.of_jobs[index] {
         JobKind::Regular(entry) => Some(entry),
         JobKind::Failing | JobKind::Special => None,
@@ -415,7 +415,7 @@ fn in_lanes(
         return Ok(());
     }
     let state = bc_hash::hashing_memory(&files.listing, &[algorithm]);
-    let options = setup.options(algorithm, state).map_err(Stop::Fatal)?;
+    let options = setup.options(algorithm, state).map_err(RunStop::Fatal)?;
     let plan = Plan::new(order, options.workers);
     let sink = |_| SlotWriter { results, files };
     let progress = HashProgress::default();
@@ -427,7 +427,7 @@ fn in_lanes(
         &progress,
         sink,
     )
-    .map_err(|panic| Stop::Fatal(panic.to_string()))?;
+    .map_err(|panic| RunStop::Fatal(panic.to_string()))?;
     Ok(())
 }
 
@@ -456,7 +456,7 @@ fn one_by_one(
     files: &JobFiles,
     setup: &Setup,
     results: &ResultSlots<'_>,
-) -> Result<(), Stop> {
+) -> Result<(), RunStop> {
     let regular = |index: &&usize| matches!(files.of_jobs[**index], JobKind::Regular(_));
     let indices: Vec<usize> = indices.iter().filter(regular).copied().collect();
     let next = AtomicUsize::new(0);
@@ -474,7 +474,7 @@ fn one_by_one(
             results.put(index, hashed.ok());
         }
     })
-    .map_err(|panic| Stop::Fatal(panic.to_string()))?;
+    .map_err(|panic| RunStop::Fatal(panic.to_string()))?;
     Ok(())
 }
 

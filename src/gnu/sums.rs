@@ -7,13 +7,13 @@ use bc_manifest::{base64, gnu};
 
 use super::args::{Args, Writing};
 use super::family::{Family, FamilyResult, Sum};
-use super::order::{self, FileJob, InOrder, Stop};
+use super::order::{self, FileJob, InOrder, RunStop};
 use super::quote;
 use super::setup::Setup;
 use super::stdio::{Lost, Out};
 
 /// Writes a line for each operand; whether all could be read.
-pub fn run(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
+pub fn run(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, RunStop> {
     let sum = Sum::new(args.family, args.bits);
     let jobs = match args.operands.as_slice() {
         [] => FileJob::each(&["-".into()], sum),

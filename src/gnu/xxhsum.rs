@@ -9,7 +9,7 @@ use bc_manifest::{End, bsd, gnu};
 
 use super::family::{FamilyResult, Sum};
 use super::listed::{self, Listed, Nul};
-use super::order::{self, FileJob, InOrder, Stop};
+use super::order::{self, FileJob, InOrder, RunStop};
 use super::setup::Setup;
 use super::stdio::reason;
 use super::stdio::{Lost, Out, raw_message};
@@ -143,7 +143,7 @@ fn parse(usual: u8, argv: &[OsString]) -> Result<XxhsumArgs, Early> {
 }
 
 /// Runs the program; returns true if all is well.
-pub fn run(usual: u8, argv: &[OsString], out: &mut Out) -> Result<Result<bool, Stop>, Early> {
+pub fn run(usual: u8, argv: &[OsString], out: &mut Out) -> Result<Result<bool, RunStop>, Early> {
     let args = parse(usual, argv)?;
     let setup = Setup::load().map_err(|text| Early::Failed(text.into()))?;
     Ok(match args.check {
@@ -152,7 +152,7 @@ pub fn run(usual: u8, argv: &[OsString], out: &mut Out) -> Result<Result<bool, S
     })
 }
 
-fn sums(args: &XxhsumArgs, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
+fn sums(args: &XxhsumArgs, setup: &Setup, out: &mut Out) -> Result<bool, RunStop> {
     let jobs = FileJob::each(&args.files, Sum::Of(args.algorithm));
     let mut printer = Printer {
         args,
@@ -229,7 +229,7 @@ fn of_length(bytes: usize) -> Option<Algorithm> {
     })
 }
 
-fn check(args: &XxhsumArgs, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
+fn check(args: &XxhsumArgs, setup: &Setup, out: &mut Out) -> Result<bool, RunStop> {
     let mut well = true;
     for file in &args.files {
         let shown = file.as_bytes();
@@ -284,7 +284,7 @@ impl XxhsumVerdicts<'_> {
         }
     }
 
-    fn sum_up(&mut self) -> Result<bool, Stop> {
+    fn sum_up(&mut self) -> Result<bool, RunStop> {
         let improper = self.listed.improper.len() as u64;
         if self.listed.jobs.is_empty() {
             self.out.flush()?;

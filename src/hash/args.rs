@@ -65,7 +65,7 @@ pub enum HashCommand {
 
 /// Manifest formats that `hash` writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum HashFormat {
     /// As sha256sum prints
     Gnu,
     /// SHA256 (path) = hex
@@ -100,7 +100,7 @@ pub struct HashArgs {
     pub algorithms: Vec<Algorithm>,
     /// gnu, bsd, json, jsonl or csv [default: gnu, or bsd with several algorithms]
     #[arg(add = Configurable, long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
-    pub format: Option<Format>,
+    pub format: Option<HashFormat>,
     /// End records with NUL and do not escape names
     #[arg(add = Configurable, short = 'z', long)]
     pub zero: bool,

@@ -75,7 +75,7 @@ fn is_stdin(side: &OsStr) -> bool {
     crate::parse::args::is_dash(side) || bc_edit::output::descriptor(side) == Some(0)
 }
 
-/// What to do for directories, which have no manifest yet.
+/// Returns the commands for directories, which have no manifest yet.
 fn of_directories(args: &DiffArgs) -> Option<String> {
     let sides = [&args.old, &args.new];
     let directory = sides.into_iter().find(|side| side.is_dir())?;
@@ -141,7 +141,7 @@ impl ListMemory {
 
 /// Stream of the items of one manifest, with counts of its errors.
 struct Items<'a> {
-    lines: manifest::Lines,
+    lines: manifest::ManifestLines,
     hint: Hint,
     name: String,
     good: u64,

@@ -14,7 +14,7 @@ use crate::files::input::Input;
 use crate::report::diagnostic::Diagnostic;
 
 /// The lines of one manifest; errors are fragments such as `read: Is a directory`.
-pub struct Lines {
+pub struct ManifestLines {
     source: LineSource,
     /// True if a JSON list has begun, and its summary is still to come.
     open: bool,
@@ -54,7 +54,7 @@ pub enum LineMeaning {
 }
 
 /// Opens a manifest; `-` is standard input.
-pub fn open(name: &OsStr, zero: bool, cancel: &Cancel) -> Result<Lines, Diagnostic> {
+pub fn open(name: &OsStr, zero: bool, cancel: &Cancel) -> Result<ManifestLines, Diagnostic> {
     let shown = bc_fs::escape(name.as_encoded_bytes()).into_owned();
     let input = Input::open(name, cancel)?;
     let mut input = BufReader::with_capacity(256 << 10, input);
@@ -77,10 +77,10 @@ pub fn open(name: &OsStr, zero: bool, cancel: &Cancel) -> Result<Lines, Diagnost
     });
     let reader =
         Reader::new(input, options).map_err(|error| format!("{shown}: {}", reason(&error)))?;
-    Ok(Lines::of(LineSource::Reader(Box::new(reader))))
+    Ok(ManifestLines::of(LineSource::Reader(Box::new(reader))))
 }
 
-fn document(mut input: BufReader<Input>) -> Result<Lines, String> {
+fn document(mut input: BufReader<Input>) -> Result<ManifestLines, String> {
     let text =
         crate::files::input::read_whole(&mut input).map_err(|error| format!("read: {error}"))?;
     let mut value: Value =
@@ -89,7 +89,7 @@ fn document(mut input: BufReader<Input>) -> Result<Lines, String> {
         return Err("JSON: not a manifest of a known schema".to_owned());
     }
     match value["files"].take() {
-        Value::Array(files) => Ok(Lines::of(LineSource::Document(files.into_iter()))),
+        Value::Array(files) => Ok(ManifestLines::of(LineSource::Document(files.into_iter()))),
         _ => Err("JSON: not a manifest: no list of files".to_owned()),
     }
 }
@@ -101,16 +101,16 @@ fn reason(error: &bc_manifest::Error) -> String {
     }
 }
 
-impl Lines {
-    fn of(source: LineSource) -> Lines {
-        Lines {
+impl ManifestLines {
+    fn of(source: LineSource) -> ManifestLines {
+        ManifestLines {
             source,
             open: false,
         }
     }
 }
 
-impl Iterator for Lines {
+impl Iterator for ManifestLines {
     type Item = Result<RawLine, String>;
 
     fn next(&mut self) -> Option<Result<RawLine, String>> {

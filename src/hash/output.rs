@@ -9,7 +9,7 @@ use bc_hash::{EntryOutcome, Hashes};
 use bc_manifest::{End, Failure, ListPart, ListPartEnd, bsd, csv, gnu, jsonl};
 use bc_walk::{DirectorySet, EntryId, Listing};
 
-use super::args::Format;
+use super::args::HashFormat;
 use super::plan::HashPlan;
 use super::stdin::Stdin;
 use crate::files::output::Output;
@@ -28,7 +28,7 @@ pub struct Hashed<'a> {
 }
 
 /// Result for one path.
-enum Row<'a> {
+enum FileRow<'a> {
     Digests { size: u64, digests: &'a [Digest] },
     Failed(&'a bc_walk::Error),
 }
@@ -98,13 +98,13 @@ impl ResultsWriter<'_> {
                         digests.extend(hashes.digests(id).into_iter().flatten());
                         self.row(
                             &path,
-                            Row::Digests {
+                            FileRow::Digests {
                                 size,
                                 digests: &digests,
                             },
                         );
                     }
-                    EntryOutcome::Failed(error) => self.row(&path, Row::Failed(error)),
+                    EntryOutcome::Failed(error) => self.row(&path, FileRow::Failed(error)),
                     EntryOutcome::NotDone => {}
                 }
                 if self.text.len() >= CHUNK {
@@ -120,11 +120,11 @@ impl ResultsWriter<'_> {
     fn stdin(&mut self, stdin: Option<&Stdin>) {
         if let Some(Stdin { size, digests, .. }) = stdin {
             let (size, digests) = (*size, digests.as_slice());
-            self.row(b"-", Row::Digests { size, digests });
+            self.row(b"-", FileRow::Digests { size, digests });
         }
     }
 
-    fn row(&mut self, path: &[u8], row: Row<'_>) {
+    fn row(&mut self, path: &[u8], row: FileRow<'_>) {
         let out = &mut self.text;
         let HashPlan {
             algorithms,
@@ -134,25 +134,25 @@ impl ResultsWriter<'_> {
         } = *self.plan;
         match (format, row) {
             // These formats have no place for a failure; stderr and the exit code report it.
-            (Format::Gnu | Format::Bsd, Row::Failed(_)) => {}
-            (Format::Gnu, Row::Digests { size, digests }) => {
+            (HashFormat::Gnu | HashFormat::Bsd, FileRow::Failed(_)) => {}
+            (HashFormat::Gnu, FileRow::Digests { size, digests }) => {
                 line(out, algorithms[0], digests[0], size, path, end);
             }
-            (Format::Bsd, Row::Digests { digests, .. }) => {
+            (HashFormat::Bsd, FileRow::Digests { digests, .. }) => {
                 for (algorithm, digest) in algorithms.iter().zip(digests) {
                     bsd::write_line(out, algorithm.tag(), digest.as_bytes(), path, end);
                 }
             }
-            (Format::Csv, Row::Digests { size, digests }) => {
+            (HashFormat::Csv, FileRow::Digests { size, digests }) => {
                 let path = &self.to.shown(path);
                 csv::write_file(out, path, size, digests.iter().map(Digest::as_bytes));
             }
-            (Format::Csv, Row::Failed(error)) => {
+            (HashFormat::Csv, FileRow::Failed(error)) => {
                 let path = &self.to.shown(path);
                 csv::write_error(out, path, None, algorithms.len(), &failure(error));
             }
-            (Format::Jsonl, row) => object(out, algorithms, path, row),
-            (Format::Json, row) => {
+            (HashFormat::Jsonl, row) => object(out, algorithms, path, row),
+            (HashFormat::Json, row) => {
                 out.extend_from_slice(if self.first { b"    " } else { b",\n    " });
                 self.first = false;
                 object(out, algorithms, path, row);
@@ -166,11 +166,11 @@ impl ResultsWriter<'_> {
         let algorithms = self.plan.algorithms.iter();
         let names: Vec<String> = algorithms.map(|a| a.name().to_owned()).collect();
         match self.plan.format {
-            Format::Csv => {
+            HashFormat::Csv => {
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
                 csv::write_header(&mut self.text, &names);
             }
-            Format::Jsonl => {
+            HashFormat::Jsonl => {
                 let header = jsonl::Header {
                     schema: jsonl::SCHEMA,
                     tool: "bc hash".to_owned(),
@@ -185,7 +185,7 @@ impl ResultsWriter<'_> {
                 };
                 jsonl::write_header(&mut self.text, &header);
             }
-            Format::Json => {
+            HashFormat::Json => {
                 let roots: Vec<String> = self
                     .hashed
                     .roots
@@ -202,7 +202,7 @@ impl ResultsWriter<'_> {
                 );
                 self.text.extend_from_slice(head.as_bytes());
             }
-            Format::Gnu | Format::Bsd => {}
+            HashFormat::Gnu | HashFormat::Bsd => {}
         }
     }
 
@@ -218,7 +218,7 @@ impl ResultsWriter<'_> {
     }
 
     fn tail(&mut self) {
-        if !matches!(self.plan.format, Format::Json | Format::Jsonl) {
+        if !matches!(self.plan.format, HashFormat::Json | HashFormat::Jsonl) {
             return;
         }
         let totals = self
@@ -241,7 +241,7 @@ impl ResultsWriter<'_> {
                 .map(ListPartEnd::to_fields)
                 .unwrap_or_default(),
         };
-        if self.plan.format == Format::Jsonl {
+        if self.plan.format == HashFormat::Jsonl {
             for error in errors {
                 record("hash", &PathError::from(error)).write_line(&mut self.text);
             }
@@ -284,14 +284,14 @@ fn line(out: &mut Vec<u8>, algorithm: Algorithm, digest: Digest, size: u64, path
 }
 
 /// Writes a line of JSON.
-fn object(out: &mut Vec<u8>, algorithms: &[Algorithm], path: &[u8], row: Row<'_>) {
+fn object(out: &mut Vec<u8>, algorithms: &[Algorithm], path: &[u8], row: FileRow<'_>) {
     match row {
-        Row::Digests { size, digests } => {
+        FileRow::Digests { size, digests } => {
             let digests = digests.iter().map(Digest::as_bytes);
             let named = algorithms.iter().map(|a| a.name()).zip(digests);
             jsonl::write_file(out, path, size, named);
         }
-        Row::Failed(error) => jsonl::write_error(out, path, None, &failure(error)),
+        FileRow::Failed(error) => jsonl::write_error(out, path, None, &failure(error)),
     }
 }
 

@@ -8,13 +8,13 @@ use bc_manifest::{End, ListPart};
 use bc_read::Changed;
 use bc_walk::Shard;
 
-use super::args::{Format, HashArgs};
+use super::args::{HashArgs, HashFormat};
 use crate::session::resume;
 
 /// Files to hash, and the format of the output.
 pub struct HashPlan<'a> {
     pub algorithms: &'a [Algorithm],
-    pub format: Format,
+    pub format: HashFormat,
     pub end: End,
     /// The paths that are walked. None given means that a list names them, or nothing does.
     pub roots: Vec<OsString>,
@@ -35,20 +35,20 @@ impl<'a> HashPlan<'a> {
             }
         }
         let format = match args.format {
-            Some(Format::Gnu) if algorithms.len() > 1 => {
+            Some(HashFormat::Gnu) if algorithms.len() > 1 => {
                 return Err(
                     "--format=gnu holds one algorithm; use bsd, json, jsonl or csv for several"
                         .to_owned(),
                 );
             }
             Some(format) => format,
-            None if algorithms.len() > 1 => Format::Bsd,
-            None => Format::Gnu,
+            None if algorithms.len() > 1 => HashFormat::Bsd,
+            None => HashFormat::Gnu,
         };
         let end = match (args.zero, format) {
             (false, _) => End::Newline,
-            (true, Format::Gnu | Format::Bsd) => End::Nul,
-            (true, Format::Json | Format::Jsonl | Format::Csv) => {
+            (true, HashFormat::Gnu | HashFormat::Bsd) => End::Nul,
+            (true, HashFormat::Json | HashFormat::Jsonl | HashFormat::Csv) => {
                 return Err("-z goes with the gnu and bsd formats only".to_owned());
             }
         };

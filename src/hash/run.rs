@@ -6,11 +6,11 @@ use bc_hash::{HashOptions, HashProgress, Hashes};
 use bc_manifest::End;
 use bc_walk::{Listing, Metadata, Spellings};
 
-use super::args::{Format, HashArgs};
+use super::args::{HashArgs, HashFormat};
 use super::output::{self, Hashed};
 use super::plan::HashPlan;
 use super::stdin;
-use crate::files::lists::Kind;
+use crate::files::lists::ListKind;
 use crate::files::output::Output;
 use crate::files::overlap::Given;
 use crate::report::{Exit, details};
@@ -27,7 +27,7 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
     let given = Given::inputs(read)
         .operands(&args.paths)
         .walking(&args.walk)
-        .writes(Kind::Digests);
+        .writes(ListKind::Digests);
     let output = args.output.as_deref();
     let mut session = Session::start("hash", "hash", &args.common, &given, output)?;
     let plan = HashPlan::new(args).map_err(|text| session.fatal(&text))?;
@@ -89,7 +89,7 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
 fn open(args: &HashArgs, plan: &HashPlan<'_>, session: &Session) -> Outcome<Output> {
     let output = session.output(args.output.as_deref())?;
     Ok(match (plan.format, plan.end) {
-        (Format::Json | Format::Jsonl, _) => output.json(),
+        (HashFormat::Json | HashFormat::Jsonl, _) => output.json(),
         (_, End::Nul) => output.records(),
         (_, End::Newline) => output,
     })

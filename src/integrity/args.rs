@@ -10,7 +10,7 @@ use bc_integrity::fields::CompareMode;
 use bc_walk::Shard;
 use clap::{Args, Parser, Subcommand};
 
-use super::output::Format;
+use super::output::DifferencesFormat;
 use super::restore::RestoreArgs;
 use crate::parse::args::{Common, Configurable, WalkArgs, one_of};
 
@@ -128,7 +128,7 @@ pub struct VerifyArgs {
         value_enum,
         hide_possible_values = true
     )]
-    pub format: Format,
+    pub format: DifferencesFormat,
     /// Fields that may differ, separated by commas (e.g. uid,gid,mtime); given, it replaces the default
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     pub ignore: Vec<String>,
@@ -165,7 +165,7 @@ pub struct DiffArgs {
         value_enum,
         hide_possible_values = true
     )]
-    pub format: Format,
+    pub format: DifferencesFormat,
     /// Fields that may differ, separated by commas; given, it replaces the default
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     pub ignore: Vec<String>,

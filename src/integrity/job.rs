@@ -17,31 +17,31 @@ use crate::session::progress::Display;
 use crate::session::{Outcome, Session};
 
 /// Error that ended a command early.
-pub enum Stop {
+pub enum WorkError {
     Engine(Error),
     Write(io::Error),
 }
 
-impl Stop {
+impl WorkError {
     /// Returns true if the reader of our output went away, which is its right.
     pub fn is_broken_pipe(&self) -> bool {
         let kind = match self {
-            Stop::Engine(error) => error.io_kind(),
-            Stop::Write(error) => Some(error.kind()),
+            WorkError::Engine(error) => error.io_kind(),
+            WorkError::Write(error) => Some(error.kind()),
         };
         kind == Some(io::ErrorKind::BrokenPipe)
     }
 }
 
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Stop {
-        Stop::Write(error)
+impl From<io::Error> for WorkError {
+    fn from(error: io::Error) -> WorkError {
+        WorkError::Write(error)
     }
 }
 
-impl From<Error> for Stop {
-    fn from(error: Error) -> Stop {
-        Stop::Engine(error)
+impl From<Error> for WorkError {
+    fn from(error: Error) -> WorkError {
+        WorkError::Engine(error)
     }
 }
 
@@ -51,7 +51,7 @@ pub fn working<T>(
     session: &Session,
     algorithm: Option<Algorithm>,
     phase: &'static str,
-    f: impl FnOnce(&Work<'_>) -> Result<T, Stop>,
+    f: impl FnOnce(&Work<'_>) -> Result<T, WorkError>,
 ) -> Outcome<Option<T>> {
     working_shown(session, algorithm, phase, |work, _| f(work))
 }
@@ -62,7 +62,7 @@ pub fn working_shown<T>(
     session: &Session,
     algorithm: Option<Algorithm>,
     phase: &'static str,
-    f: impl FnOnce(&Work<'_>, &Display) -> Result<T, Stop>,
+    f: impl FnOnce(&Work<'_>, &Display) -> Result<T, WorkError>,
 ) -> Outcome<Option<T>> {
     let progress = Arc::new(HashProgress::default());
     let display = Display::start(
@@ -89,7 +89,7 @@ pub fn working_shown<T>(
         .observer(Some(WalkObserver::new(session.skipped_detail(), &walked)));
     match f(&work, &display) {
         Ok(result) => Ok(Some(result)),
-        Err(Stop::Engine(error)) if error.kind() == ErrorKind::Cancelled => Ok(None),
+        Err(WorkError::Engine(error)) if error.kind() == ErrorKind::Cancelled => Ok(None),
         Err(stop) if stop.is_broken_pipe() => Ok(None),
         Err(_) if session.cancel.is_cancelled() => Ok(None),
         Err(stop) => Err(stopped(session, &stop)),
@@ -97,17 +97,17 @@ pub fn working_shown<T>(
 }
 
 /// Reports the error that ended the command, unless a signal did.
-pub fn stopped(session: &Session, stop: &Stop) -> Exit {
+pub fn stopped(session: &Session, stop: &WorkError) -> Exit {
     if let Some(signal) = session.signal() {
         return Exit::Signal(signal);
     }
     match stop {
-        Stop::Engine(error) => session.fatal(error),
-        Stop::Write(error) => session.fatal(format!("output: write: {error}")),
+        WorkError::Engine(error) => session.fatal(error),
+        WorkError::Write(error) => session.fatal(format!("output: write: {error}")),
     }
 }
 
-pub fn done_or(session: Session, stop: Stop) -> Outcome<Exit> {
+pub fn done_or(session: Session, stop: WorkError) -> Outcome<Exit> {
     // A signal ends reading with an error that says nothing more.
     if stop.is_broken_pipe() || session.cancel.is_cancelled() {
         Ok(session.end(Exit::Done))
@@ -128,7 +128,7 @@ pub fn open(session: &Session, path: &Path) -> Outcome<ManifestFile> {
     })?;
     opened
         .map(|manifest| manifest.cancelled_by(&session.cancel))
-        .map_err(|error| stopped(session, &Stop::Engine(error)))
+        .map_err(|error| stopped(session, &WorkError::Engine(error)))
 }
 
 /// Gives changes to `report` until a signal comes.
@@ -147,7 +147,7 @@ pub fn until_cancelled<'a>(
 /// Returns the algorithm of the manifest's digests.
 pub fn algorithm_of(session: &Session, manifest: &ManifestFile) -> Outcome<Algorithm> {
     let algorithm = manifest.algorithm();
-    algorithm.map_err(|error| stopped(session, &Stop::Engine(error)))
+    algorithm.map_err(|error| stopped(session, &WorkError::Engine(error)))
 }
 
 /// Returns the origin that a manifest records as its writer: this host, and its machine id.

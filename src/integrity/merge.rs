@@ -10,7 +10,7 @@ use bc_manifest::Failure;
 use bc_walk::job::{Error, ErrorKind};
 
 use super::args::MergeArgs;
-use super::job::{Stop, done_or, open};
+use super::job::{WorkError, done_or, open};
 use super::output::write_manifest;
 use super::run::{opened_manifest, start};
 use crate::files::overlap::Given;
@@ -40,7 +40,7 @@ fn merge(args: &MergeArgs, session: Session) -> Outcome<Exit> {
     if file.is_none()
         && let Err(error) = bc_fleet::merge(&plan, io::sink())
     {
-        return done_or(session, Stop::Engine(error));
+        return done_or(session, WorkError::Engine(error));
     }
     let mut output = opened_manifest(&session, file)?;
     let merged = write_manifest(&mut output, file, |to| Ok(bc_fleet::merge(&plan, to)?.1));
@@ -68,7 +68,7 @@ fn lists(args: &MergeArgs, files: &[ManifestFile], session: Session) -> Outcome<
     if file.is_none()
         && let Err(error) = merge_lists(&lists, &session.cancel, &mut io::sink())
     {
-        return done_or(session, Stop::Engine(error));
+        return done_or(session, WorkError::Engine(error));
     }
     let mut output = opened_manifest(&session, file)?;
     let merged = write_manifest(&mut output, file, |to| {
@@ -129,7 +129,7 @@ fn check(args: &MergeArgs, session: Session) -> Outcome<Exit> {
             }
             Ok(None) => parts.push(manifest.clone()),
             Err(error) if error.kind() == ErrorKind::Cancelled => {
-                return done_or(session, Stop::Engine(error));
+                return done_or(session, WorkError::Engine(error));
             }
             Err(error) => session.report.problem(&error),
         }
@@ -145,7 +145,7 @@ fn check(args: &MergeArgs, session: Session) -> Outcome<Exit> {
     }
     for error in results.into_iter().filter_map(Result::err) {
         if error.kind() == ErrorKind::Cancelled {
-            return done_or(session, Stop::Engine(error));
+            return done_or(session, WorkError::Engine(error));
         }
         session.report.problem(&error);
     }

@@ -12,7 +12,7 @@ use bc_walk::OwnFile;
 use clap::ValueEnum;
 
 use super::html::Differences;
-use super::job::Stop;
+use super::job::WorkError;
 use crate::files::output::Output;
 use crate::report::Exit;
 use crate::report::style::Meaning;
@@ -20,7 +20,7 @@ use crate::session::Session;
 
 /// Format of the differences that verify and diff find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum DifferencesFormat {
     /// A line per difference.
     Text,
     /// JSON lines: header, changes, summary.
@@ -29,12 +29,12 @@ pub enum Format {
     Html,
 }
 
-impl Format {
+impl DifferencesFormat {
     /// Returns the output, set to escape as this format needs.
     pub fn of(self, output: Output) -> Output {
         match self {
-            Format::Json => output.json(),
-            Format::Text | Format::Html => output,
+            DifferencesFormat::Json => output.json(),
+            DifferencesFormat::Text | DifferencesFormat::Html => output,
         }
     }
 }
@@ -81,12 +81,12 @@ fn meaning(line: &[u8]) -> Meaning {
 
 impl<'a, 'o> Changes<'a, 'o> {
     /// Returns a report that has written nothing yet.
-    pub fn new(out: &'o mut Output, format: Format) -> Changes<'a, 'o> {
+    pub fn new(out: &'o mut Output, format: DifferencesFormat) -> Changes<'a, 'o> {
         let lines = |out, format| Changes::Lines(ChangeReport::new(Marked(out), format));
         match format {
-            Format::Text => lines(out, ChangeFormat::Text),
-            Format::Json => lines(out, ChangeFormat::Json),
-            Format::Html => Changes::Page(Box::default(), out),
+            DifferencesFormat::Text => lines(out, ChangeFormat::Text),
+            DifferencesFormat::Json => lines(out, ChangeFormat::Json),
+            DifferencesFormat::Html => Changes::Page(Box::default(), out),
         }
     }
 
@@ -135,8 +135,8 @@ impl<'a, 'o> Changes<'a, 'o> {
 pub fn write_manifest<T>(
     output: &mut Output,
     file: Option<&Path>,
-    write: impl FnOnce(&mut dyn Write) -> Result<T, Stop>,
-) -> Result<T, Stop> {
+    write: impl FnOnce(&mut dyn Write) -> Result<T, WorkError>,
+) -> Result<T, WorkError> {
     let compressed = file.is_some_and(|file| file.extension().is_some_and(|end| end == "zst"));
     if !compressed {
         return write(output);

@@ -15,11 +15,13 @@ use bc_integrity::report::{ChangeFormat, ChangeReport, ReportHeader};
 use bc_integrity::{Created, Damaged, Exported, ManifestFile, Updated};
 
 use super::args::{DiffArgs, ExportArgs, ImportArgs, ManifestArgs, UpdateArgs, VerifyArgs};
-use super::job::{Stop, algorithm_of, done_or, open, origin, stopped, until_cancelled, working};
+use super::job::{
+    WorkError, algorithm_of, done_or, open, origin, stopped, until_cancelled, working,
+};
 use super::output::{Changes, Marked, conclude, own_files, write_manifest};
 use super::plan;
 use crate::files::input::Input;
-use crate::files::lists::Kind;
+use crate::files::lists::ListKind;
 use crate::files::output::Output;
 use crate::files::overlap::Given;
 use crate::parse::args::Common;
@@ -33,7 +35,7 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     let given = Given::inputs(args.walk.inputs())
         .operands([&args.root])
         .walking(&args.walk)
-        .writes(Kind::Manifest);
+        .writes(ListKind::Manifest);
     let mut session = start("manifest", &args.common, &given, file)?;
     let mut plan = plan::manifest(args, &session)?;
     // The trailer's digest is that of the bytes as they are written.
@@ -83,7 +85,7 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
     let file = args.output.as_deref();
     let given = Given::inputs([args.manifest.as_os_str()])
         .operands([&args.root])
-        .writes(Kind::Changes);
+        .writes(ListKind::Changes);
     let mut session = start("verify", &args.common, &given, file)?;
     let manifest = open(&session, &args.manifest)?;
     let mut plan = plan::verify(args, &session, &manifest)?;
@@ -158,7 +160,7 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     let origin = origin();
     let mut plan = plan::update(args, &session, &origin)?;
     let algorithm = ManifestFile::open_to_replace(&args.manifest)
-        .map_err(|error| stopped(&session, &Stop::Engine(error)))
+        .map_err(|error| stopped(&session, &WorkError::Engine(error)))
         .and_then(|manifest| algorithm_of(&session, &manifest))?;
     let mut output = opened(&session, None)?;
     let own = own_files(None, &output);
@@ -220,7 +222,7 @@ pub fn export(args: &ExportArgs) -> Outcome<Exit> {
     );
     let exported = match exported {
         Ok((_, exported)) => exported,
-        Err(error) => return done_or(session, Stop::Engine(error)),
+        Err(error) => return done_or(session, WorkError::Engine(error)),
     };
     report_exported(&session, &exported);
     let exit = session.finished(output, Ok(()));

@@ -1,4 +1,4 @@
-//! What a command line is read beside: variables, configuration files, and which paths there are.
+//! Context in which a command line is read: variables, configuration files, and which paths there are.
 //! As data and two questions, so that parsing is a pure function.
 
 use std::ffi::{OsStr, OsString};
@@ -20,7 +20,7 @@ pub enum PathKind {
     Other,
 }
 
-/// What a command line is read beside.
+/// Context in which a command line is read.
 pub struct Environment<'a> {
     /// Variables whose names begin with `BC_`.
     pub variables: Vec<(OsString, OsString)>,

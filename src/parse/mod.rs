@@ -44,7 +44,7 @@ pub struct AppletRun {
     pub caution: Option<String>,
 }
 
-/// What is asked for beside the applets.
+/// Requests beside the applets.
 pub enum Special {
     /// Nothing at all: a person gets the overview.
     Nothing {
@@ -155,7 +155,7 @@ fn refused(who: &str, text: String) -> ParseResult {
     })
 }
 
-/// What a line is parsed by.
+/// Command tree and the arguments that it parses.
 struct Parser {
     command: Command,
     /// The arguments, the subcommand first.
@@ -465,7 +465,7 @@ mod tests {
         })
     }
 
-    /// What a line means: applet, subcommand and threads; or the name of what else; or the message.
+    /// Meaning of a line: applet, subcommand and threads; or the name of what else; or the message.
     fn meaning(line: &str, config: &str, variables: &[(&str, &str)]) -> String {
         with_world(config, variables, |env| match parse(&words(line), env) {
             ParseResult::Ok(run) => {

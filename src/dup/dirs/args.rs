@@ -10,7 +10,7 @@ use crate::parse::args::{Common, Configurable, WalkArgs};
 
 /// Report formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum DirsFormat {
     /// Paths and sentences.
     Text,
     /// One document.
@@ -58,7 +58,7 @@ pub struct DirsArgs {
         default_value = "text",
         hide_possible_values = true
     )]
-    pub format: Format,
+    pub format: DirsFormat,
     /// Write to FILE, which appears whole or not at all
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -8,7 +8,7 @@ use bc_find::dirs::{
 };
 use bc_walk::DirId;
 
-use crate::dup::search::Found;
+use crate::dup::search::SearchResult;
 use crate::dup::terminal::{self, GroupWriter};
 use crate::files::output::Output;
 use crate::session::Session;
@@ -18,7 +18,7 @@ use crate::session::progress::{counted, thousands};
 const NAMED: usize = 5;
 
 /// Reports the directories that were not compared, and those where searches ended early.
-pub fn tell(session: &Session, found: &Found, answer: &Directories, options: &DirsOptions) {
+pub fn tell(session: &Session, found: &SearchResult, answer: &Directories, options: &DirsOptions) {
     let report = &session.report;
     // Of failures the files are named already.
     let unforeseen = answer.obstacles.iter().filter(|(_, why)| !why.is_failure());
@@ -148,7 +148,7 @@ fn similar(report: &DirsReport<'_>, one: &Similar, output: &mut Output) -> io::R
 }
 
 /// Returns the closing lines for a terminal: the space to gain, and the command for it.
-pub fn closing(found: &Found, answer: &Directories, paths: &[OsString]) -> Vec<String> {
+pub fn closing(found: &SearchResult, answer: &Directories, paths: &[OsString]) -> Vec<String> {
     let dirs = match answer.groups.len() as u64 {
         0 => "no equal directories; ".to_owned(),
         groups => counted(groups, "group", "groups") + " of equal directories; ",

@@ -183,7 +183,8 @@ fn kept_by(roots: &[FileGroup], picks: &[Option<Pick>]) -> HashSet<Identity> {
     kept
 }
 
-/// What would go by the rules, as far as it is known before anything is compared again.
+/// Returns the files and the number of directories that would go by the rules, as far as they are
+/// known before anything is compared again.
 fn at_stake(answer: &Directories, roots: &[FileGroup]) -> (Planned, u64) {
     let mut planned = Planned::default();
     let mut dirs = 0;

@@ -12,15 +12,15 @@ use bc_find::scan::Span;
 use bc_hash::{HashOptions, HashProgress};
 use bc_walk::{Entries, Repeats};
 
-use super::args::{DirsArgs, Format};
+use super::args::{DirsArgs, DirsFormat};
 use super::{html, output};
 use crate::dup::args::search::SearchArgs;
 use crate::dup::offline_manifests::OfflineManifests;
 use crate::dup::plan::SearchPlan;
 use crate::dup::references;
 use crate::dup::run::end_search;
-use crate::dup::search::{Found, search};
-use crate::files::lists::Kind;
+use crate::dup::search::{SearchResult, search};
+use crate::files::lists::ListKind;
 use crate::parse::args::WalkArgs;
 use crate::report::Exit;
 use crate::session::progress::{Display, reading};
@@ -31,7 +31,7 @@ pub fn dirs(args: &DirsArgs) -> Outcome<Exit> {
     read.extend(args.search.cache.as_deref());
     let target = args.output.as_deref();
     let given = references::given(read, &args.paths, &args.search.reference, &args.walk)
-        .writes(Kind::Duplicates);
+        .writes(ListKind::Duplicates);
     let mut session = Session::start("dup", "dirs", &args.common, &given, target)?;
     if args.walk.files_from.is_some() {
         let text = "--files-from: whole directories are compared; use --include";
@@ -39,7 +39,7 @@ pub fn dirs(args: &DirsArgs) -> Outcome<Exit> {
     }
     let output = session.output(target)?;
     let output = match args.format {
-        Format::Json | Format::Jsonl => output.json(),
+        DirsFormat::Json | DirsFormat::Jsonl => output.json(),
         _ => output.colors(args.common.color),
     };
     let plan = plan(&session, &args.paths, &args.search, &args.walk, target)?;
@@ -74,10 +74,10 @@ pub fn dirs(args: &DirsArgs) -> Outcome<Exit> {
     let closing = output::closing(&found, &answer, &args.paths);
     end_search(session, &found, output, closing, |output| {
         match args.format {
-            Format::Text => output::text(&report, output),
-            Format::Json => report.document(output),
-            Format::Jsonl => report.lines(output),
-            Format::Html => html::page(&report).write(output),
+            DirsFormat::Text => output::text(&report, output),
+            DirsFormat::Json => report.document(output),
+            DirsFormat::Jsonl => report.lines(output),
+            DirsFormat::Html => html::page(&report).write(output),
         }
     })
 }
@@ -98,7 +98,12 @@ pub fn plan<'a>(
 
 /// Returns the engine's options; digests of directories are computed only for JSON, which reports
 /// them.
-fn options(session: &Session, args: &DirsArgs, found: &Found, span: Span) -> Outcome<DirsOptions> {
+fn options(
+    session: &Session,
+    args: &DirsArgs,
+    found: &SearchResult,
+    span: Span,
+) -> Outcome<DirsOptions> {
     let mut options = DirsOptions::new();
     options.names = match args.ignore_names {
         true => DirNames::Ignore,
@@ -110,7 +115,7 @@ fn options(session: &Session, args: &DirsArgs, found: &Found, span: Span) -> Out
     options.algorithm = found.algorithm;
     let state = bc_find::dirs::dirs_memory(&found.listing);
     session.read_options(1, 1, state)?;
-    if matches!(args.format, Format::Json | Format::Jsonl) {
+    if matches!(args.format, DirsFormat::Json | DirsFormat::Jsonl) {
         let algorithms = vec![digest_algorithm(found.algorithm)];
         let mut reading = HashOptions::new(algorithms);
         let width = Batch::new(&reading.algorithms, reading.cpu).width();
@@ -123,7 +128,11 @@ fn options(session: &Session, args: &DirsArgs, found: &Found, span: Span) -> Out
 }
 
 /// Compares the directories of the files found; reports those that could not be read or changed.
-pub fn look(session: &Session, found: &Found, options: &DirsOptions) -> Outcome<Directories> {
+pub fn look(
+    session: &Session,
+    found: &SearchResult,
+    options: &DirsOptions,
+) -> Outcome<Directories> {
     let progress = Arc::new(HashProgress::default());
     // Without digests nothing is read any more.
     let start = |_| Display::start(&session.common, "directories", reading(&progress));

@@ -8,7 +8,7 @@ use crate::parse::args::{CommandLineOnly, Common, Configurable, WalkArgs};
 
 /// Format of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum UniqueFormat {
     /// A name a line.
     Text,
     /// One document.
@@ -19,9 +19,9 @@ pub enum Format {
     Csv,
 }
 
-impl Format {
+impl UniqueFormat {
     pub fn is_json(self) -> bool {
-        matches!(self, Format::Json | Format::Jsonl)
+        matches!(self, UniqueFormat::Json | UniqueFormat::Jsonl)
     }
 }
 
@@ -45,7 +45,7 @@ pub struct UniqueArgs {
         value_enum,
         hide_possible_values = true
     )]
-    pub format: Format,
+    pub format: UniqueFormat,
     /// Archive that may have the contents: a directory, or the manifest of an offline disk
     /// (repeatable)
     ///

@@ -10,7 +10,7 @@ use bc_manifest::json::{JsonPath, write_array, write_head};
 use bc_walk::EntryId;
 use serde_json::{Map, Value, json};
 
-use super::args::{Format, UniqueArgs};
+use super::args::{UniqueArgs, UniqueFormat};
 use crate::files::output::Output;
 
 /// Counts the entries that the walk of the PATHs passed over, except those met again, those that
@@ -44,10 +44,10 @@ pub fn write(
     output: &mut Output,
 ) -> io::Result<()> {
     match asked.args.format {
-        Format::Text => text(found, asked.args.walk.null, output),
-        Format::Csv => csv(found, output),
-        Format::Json => document(asked, found, complete, output),
-        Format::Jsonl => lines(asked, found, complete, output),
+        UniqueFormat::Text => text(found, asked.args.walk.null, output),
+        UniqueFormat::Csv => csv(found, output),
+        UniqueFormat::Json => document(asked, found, complete, output),
+        UniqueFormat::Jsonl => lines(asked, found, complete, output),
     }
 }
 

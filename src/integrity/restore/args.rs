@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use bc_copy::Loss;
 use clap::Args;
 
-use super::output::Format;
+use super::output::RestoreFormat;
 use crate::parse::args::{Common, one_of};
 
 /// Arguments of `bc integrity restore`.
@@ -60,7 +60,7 @@ pub struct RestoreArgs {
         value_enum,
         hide_possible_values = true
     )]
-    pub format: Format,
+    pub format: RestoreFormat,
     /// Go on where the root or a disk below it looks unmounted, or has nothing that is recorded; heal what is only
     /// possibly damaged
     #[arg(long)]

@@ -19,19 +19,19 @@ use crate::session::{Outcome, Session};
 
 /// Format of the paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum RestoreFormat {
     /// A line for each.
     Text,
     /// JSON lines: header, paths, summary.
     Json,
 }
 
-impl Format {
+impl RestoreFormat {
     /// Returns the output, set to escape as this format needs.
     pub fn of(self, output: Output) -> Output {
         match self {
-            Format::Json => output.json(),
-            Format::Text => output,
+            RestoreFormat::Json => output.json(),
+            RestoreFormat::Text => output,
         }
     }
 }
@@ -39,12 +39,12 @@ impl Format {
 /// Reporter of events, from any thread.
 pub struct Reporter<'a> {
     session: &'a Session,
-    format: Format,
+    format: RestoreFormat,
     lines: OutputLines,
 }
 
 impl<'a> Reporter<'a> {
-    pub fn new(session: &'a Session, output: Output, format: Format) -> Reporter<'a> {
+    pub fn new(session: &'a Session, output: Output, format: RestoreFormat) -> Reporter<'a> {
         Reporter {
             session,
             format,
@@ -61,7 +61,7 @@ impl<'a> Reporter<'a> {
 
     /// Writes the header in JSON, with manifest, root and copies; the text format has none.
     pub fn begin(&self, options: &RestoreOptions<'_>, algorithm: Algorithm) {
-        if self.format != Format::Json {
+        if self.format != RestoreFormat::Json {
             return;
         }
         let mut header = object("header");
@@ -81,24 +81,26 @@ impl<'a> Reporter<'a> {
     pub fn report(&self, event: RestoreEvent<'_>) {
         let report = &self.session.report;
         match (event, self.format) {
-            (RestoreEvent::Repaired(repaired), Format::Text) => {
+            (RestoreEvent::Repaired(repaired), RestoreFormat::Text) => {
                 self.lines.write(|to| repaired_line(to, repaired));
             }
-            (RestoreEvent::Repaired(repaired), Format::Json) => {
+            (RestoreEvent::Repaired(repaired), RestoreFormat::Json) => {
                 self.object(&repaired_object(repaired));
             }
-            (RestoreEvent::Missing { path, loss, why }, Format::Text) => self.lines.write(|to| {
-                to.paint(Meaning::Bad, b"!!")?;
-                writeln!(to, " {}: {}: {why}", escape(path), loss.name())
-            }),
-            (RestoreEvent::Missing { path, loss, why }, Format::Json) => {
+            (RestoreEvent::Missing { path, loss, why }, RestoreFormat::Text) => {
+                self.lines.write(|to| {
+                    to.paint(Meaning::Bad, b"!!")?;
+                    writeln!(to, " {}: {}: {why}", escape(path), loss.name())
+                })
+            }
+            (RestoreEvent::Missing { path, loss, why }, RestoreFormat::Json) => {
                 let mut object = of_path("missing", path, loss);
                 object.insert("reason".into(), why.into());
                 self.object(&object);
             }
             (RestoreEvent::Failed { path, loss, error }, format) => {
                 report.problem(error);
-                if format == Format::Json {
+                if format == RestoreFormat::Json {
                     let mut object = of_path("failed", path, loss);
                     let error = Diagnostic::from(error).fields("integrity");
                     object.insert("error".into(), error.into());
@@ -114,7 +116,7 @@ impl<'a> Reporter<'a> {
 
     /// Ends the lines, with the totals if it came to an end.
     pub fn finish(self, restored: Option<&Restored>) -> Outcome<()> {
-        if let (Some(restored), Format::Json) = (restored, self.format) {
+        if let (Some(restored), RestoreFormat::Json) = (restored, self.format) {
             self.object(&summary(restored));
         }
         let finished = self.lines.finish();
