@@ -12,23 +12,20 @@
 //! a new one started; one that cannot be opened is not used. Only a file that never was a cache of
 //! this user's is refused, and left as it is.
 
-mod failure;
 mod place;
 mod record;
 mod store;
-mod trust;
 
 use std::path::Path;
 
 use bc_digest::{Algorithm, Digest};
 use bc_fs::known::now_ns;
 use bc_fs::known::settled_before;
+use bc_fs::mount::Mounts;
 use bc_walk::job::{Error, ErrorKind};
 use bc_walk::{EntryId, Listing, Stamp};
-use failure::CacheFailure;
-use place::{CachePlace, Found};
+use place::{CacheContent, CacheFailure, CachePlace};
 use rustix::fs::OFlags;
-use trust::Trust;
 
 pub(crate) use record::{CacheRecord, Scope};
 pub use store::panic_is_expected;
@@ -177,7 +174,7 @@ impl Cache {
     }
 
     fn begin_anew_if_large(&mut self) {
-        if let Ok(Found::Cache(place, file)) = self.place.look(OFlags::RDONLY)
+        if let Ok(CacheContent::Cache(place, file)) = self.place.look(OFlags::RDONLY)
             && file.metadata().is_ok_and(|meta| meta.len() > MOST_BYTES)
             && place::remove(&place).is_ok()
         {
@@ -215,5 +212,53 @@ impl Cache {
         };
         self.usable = false;
         self.messages.push(text);
+    }
+}
+
+/// Devices of one search, with the reliability of records of their files.
+#[derive(Debug, Default)]
+pub(super) struct Trust {
+    mounts: Mounts,
+    /// Names of the file systems that records cannot stand for.
+    refused: Vec<&'static str>,
+    #[cfg(test)]
+    pub(super) nothing: bool,
+    /// True if file systems in memory count as disks.
+    #[cfg(test)]
+    pub(super) memory: bool,
+}
+
+impl Trust {
+    /// Returns true if a record of this file can prove its content later: the identity does, and
+    /// writes through a mapping reach a disk and change a time.
+    pub(super) fn holds(&mut self, listing: &Listing, entry: EntryId) -> bool {
+        let Some(id) = listing.identity(entry) else {
+            return false;
+        };
+        let open = || listing.open_dir(listing.dir(entry)).ok();
+        let traits = self.mounts.of(id.dev, open);
+        // Where nothing is ever written to a disk, a mapping can be written to for ever without any
+        // time being moved.
+        let in_memory = traits.in_memory;
+        #[cfg(test)]
+        let in_memory = in_memory && !self.memory;
+        let holds = traits.identity_proves_content(id.ino) && !in_memory;
+        #[cfg(test)]
+        let holds = holds && !self.nothing;
+        if !holds && !self.refused.contains(&traits.name) {
+            self.refused.push(traits.name);
+        }
+        holds
+    }
+
+    /// Returns a message that names the refused file systems, once.
+    pub(super) fn message(&mut self) -> Option<String> {
+        let refused = std::mem::take(&mut self.refused);
+        (!refused.is_empty()).then(|| {
+            format!(
+                "not used on {}: inode numbers and times there do not say for sure what a file holds",
+                refused.join(", ")
+            )
+        })
     }
 }

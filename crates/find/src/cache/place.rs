@@ -21,7 +21,6 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::Location;
-use super::failure::CacheFailure;
 
 /// The first bytes of every `redb` file.
 const MAGIC: &[u8] = b"redb\x1a\x0a\xa9\x0d\x0a";
@@ -40,7 +39,7 @@ pub(crate) struct CachePlace {
 }
 
 /// Content found at a cache's path.
-pub(crate) enum Found {
+pub(crate) enum CacheContent {
     /// Nothing, or an empty file, which is equivalent.
     Nothing(Place),
     /// A file that begins like a cache and that only this user can have written.
@@ -60,9 +59,9 @@ impl CachePlace {
     }
 
     /// Opens the file there, to be read, or to be written as well.
-    pub(crate) fn look(&self, access: OFlags) -> Result<Found, CacheFailure> {
+    pub(crate) fn look(&self, access: OFlags) -> Result<CacheContent, CacheFailure> {
         let found = self.look_at_content(access)?;
-        if let Found::Cache(_, file) = &found
+        if let CacheContent::Cache(_, file) = &found
             && file.metadata().map_err(unusable)?.mode() & 0o022 != 0
         {
             return Err(CacheFailure::Damaged("others may write to it".to_owned()));
@@ -71,11 +70,11 @@ impl CachePlace {
     }
 
     /// Opens the file without a check of whether others may write to it.
-    fn look_at_content(&self, access: OFlags) -> Result<Found, CacheFailure> {
+    fn look_at_content(&self, access: OFlags) -> Result<CacheContent, CacheFailure> {
         let place = Place::find(&self.path).map_err(of_the_way)?;
         // Before it is opened: for a device that alone can be an order.
         match place.existing().map_err(of_the_way)? {
-            None => return Ok(Found::Nothing(place)),
+            None => return Ok(CacheContent::Nothing(place)),
             Some(stat) if !is_regular(stat.st_mode) => return Err(no_cache()),
             Some(_) => {}
         }
@@ -89,7 +88,7 @@ impl CachePlace {
             return Err(CacheFailure::Foreign(text));
         }
         if meta.len() == 0 {
-            return Ok(Found::Nothing(place));
+            return Ok(CacheContent::Nothing(place));
         }
         let mut magic = [0; MAGIC.len()];
         let read = file.read_at(&mut magic, 0).map_err(unusable)?;
@@ -99,7 +98,7 @@ impl CachePlace {
                 Location::Usual => CacheFailure::Damaged("damaged".to_owned()),
             });
         }
-        Ok(Found::Cache(place, file))
+        Ok(CacheContent::Cache(place, file))
     }
 
     /// Was this damaged file a cache of ours?
@@ -108,7 +107,7 @@ impl CachePlace {
             return true;
         }
         match self.look_at_content(OFlags::RDONLY) {
-            Ok(Found::Cache(_, file)) => holds(&file, MARK).unwrap_or(false),
+            Ok(CacheContent::Cache(_, file)) => holds(&file, MARK).unwrap_or(false),
             _ => false,
         }
     }
@@ -206,4 +205,31 @@ fn no_cache() -> CacheFailure {
 
 fn unusable(error: io::Error) -> CacheFailure {
     CacheFailure::Unusable(error.to_string())
+}
+
+/// Reason why the store is not used.
+pub(crate) enum CacheFailure {
+    /// Another run holds it.
+    Busy,
+    /// It cannot be read or written.
+    Unusable(String),
+    /// Its content is damaged.
+    Damaged(String),
+    /// It never was a cache of this user's.
+    Foreign(String),
+}
+
+impl From<redb::Error> for CacheFailure {
+    fn from(error: redb::Error) -> CacheFailure {
+        use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+        match error {
+            redb::Error::DatabaseAlreadyOpen => CacheFailure::Busy,
+            redb::Error::Io(error)
+                if !matches!(error.kind(), InvalidData | UnexpectedEof | InvalidInput) =>
+            {
+                CacheFailure::Unusable(error.to_string())
+            }
+            error => CacheFailure::Damaged(error.to_string()),
+        }
+    }
 }

@@ -19,8 +19,8 @@ use redb::{
 };
 use rustix::fs::OFlags;
 
-use super::failure::CacheFailure;
-use super::place::{Beginning, CachePlace, Found};
+use super::place::CacheFailure;
+use super::place::{Beginning, CacheContent, CachePlace};
 use super::record::{
     CacheRecord, check, key, pack, pack_prefixes, page_of, unpack, unpack_prefixes,
 };
@@ -66,7 +66,7 @@ fn failed(error: impl Into<redb::Error>) -> CacheFailure {
 
 /// Is there a cache that can be read, or nothing at all?
 pub(crate) fn check_place(place: &CachePlace) -> Result<(), CacheFailure> {
-    let Found::Cache(_, file) = place.look(OFlags::RDONLY)? else {
+    let CacheContent::Cache(_, file) = place.look(OFlags::RDONLY)? else {
         return Ok(());
     };
     guarded(|| {
@@ -109,7 +109,7 @@ pub(crate) fn load(
     wanted: &[CacheLookup],
     mut f: impl FnMut(u32, &CacheRecord),
 ) -> Result<(), CacheFailure> {
-    let Found::Cache(_, file) = place.look(OFlags::RDONLY)? else {
+    let CacheContent::Cache(_, file) = place.look(OFlags::RDONLY)? else {
         return Ok(());
     };
     let pages = guarded(|| {
@@ -160,7 +160,7 @@ pub(crate) fn load_prefixes(
     if wanted.is_empty() {
         return Ok(());
     }
-    let Found::Cache(_, file) = place.look(OFlags::RDONLY)? else {
+    let CacheContent::Cache(_, file) = place.look(OFlags::RDONLY)? else {
         return Ok(());
     };
     let found = guarded(|| {
@@ -200,7 +200,7 @@ fn open_to_read(place: &CachePlace, file: File) -> Result<ReadOnlyDatabase, Cach
             // The last writer was cut off: opening to write puts it right.
             Err(DatabaseError::RepairAborted) if tries < TRIES => {
                 tries = TRIES;
-                if let Found::Cache(_, file) = place.look(OFlags::RDWR)? {
+                if let CacheContent::Cache(_, file) = place.look(OFlags::RDWR)? {
                     drop(open_to_write(&file)?);
                 }
             }
@@ -239,11 +239,11 @@ pub(crate) fn save(place: &CachePlace, updates: &CacheUpdates<'_>) -> Result<(),
     let unusable = |error: std::io::Error| CacheFailure::Unusable(error.to_string());
     for _ in 0..TRIES {
         let new = match place.look(OFlags::RDWR)? {
-            Found::Cache(_, file) => {
+            CacheContent::Cache(_, file) => {
                 write(&file, updates)?;
                 return bc_fs::call::flush(&file).map_err(|errno| unusable(errno.into()));
             }
-            Found::Nothing(new) => new,
+            CacheContent::Nothing(new) => new,
         };
         let (new, file) = Beginning::at(new).map_err(unusable)?;
         write(&file, updates)?;

@@ -5,8 +5,7 @@ use std::collections::HashSet;
 use bc_pool::Cancel;
 use bc_walk::DirId;
 
-use super::places::Places;
-use super::search::Search;
+use super::overlap::{OverlapSearch, Places};
 
 /// A directory, and the smallest other one that has all its contents.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -27,7 +26,7 @@ pub struct Contained {
 
 /// Searches from the largest directories down. Directories below one that was found are not
 /// reported.
-pub(crate) fn contained(search: &mut Search<'_>, cancel: &Cancel) -> Vec<Contained> {
+pub(crate) fn contained(search: &mut OverlapSearch<'_>, cancel: &Cancel) -> Vec<Contained> {
     let mut found: Vec<Contained> = Vec::new();
     let tree = search.tree;
     for &dir in tree.order() {
@@ -59,7 +58,7 @@ pub(crate) fn contained(search: &mut Search<'_>, cancel: &Cancel) -> Vec<Contain
 
 /// Removes one of two lines that report the same pair: the one about the directory whose path comes
 /// first.
-fn once(search: &Search<'_>, found: &mut Vec<Contained>) {
+fn once(search: &OverlapSearch<'_>, found: &mut Vec<Contained>) {
     let pairs: HashSet<(DirId, DirId)> = found.iter().map(|one| (one.dir, one.within)).collect();
     let path = |dir| search.tree.listing.dir_path(dir);
     found.retain(|one| !pairs.contains(&(one.within, one.dir)) || path(one.dir) > path(one.within));
@@ -67,7 +66,7 @@ fn once(search: &Search<'_>, found: &mut Vec<Contained>) {
 
 /// Returns the smallest directory that has all these contents and lies neither above nor below
 /// `dir`.
-fn smallest(search: &mut Search<'_>, dir: DirId, contents: &mut [u32]) -> Option<DirId> {
+fn smallest(search: &mut OverlapSearch<'_>, dir: DirId, contents: &mut [u32]) -> Option<DirId> {
     let places = search.places;
     // Rare contents decide first.
     contents.sort_by_key(|content| places.count(*content));
@@ -103,7 +102,7 @@ fn smallest(search: &mut Search<'_>, dir: DirId, contents: &mut [u32]) -> Option
 
 /// The first directory from `start` upwards that has all contents.
 fn lowest_with_all(
-    search: &Search<'_>,
+    search: &OverlapSearch<'_>,
     start: DirId,
     dir: DirId,
     contents: &[u32],
@@ -123,7 +122,7 @@ fn lowest_with_all(
 
 /// Returns true if a directory has `distinct` contents and no more. The caller knows that they
 /// include all of another directory's.
-fn has_no_more(search: &Search<'_>, within: DirId, distinct: usize) -> bool {
+fn has_no_more(search: &OverlapSearch<'_>, within: DirId, distinct: usize) -> bool {
     if search.sums.of(within).has_alone {
         return false;
     }

@@ -15,8 +15,7 @@ use bc_pool::Cancel;
 use bc_read::Plan;
 use bc_walk::{DirId, EntryId, Error, ErrorKind, FileStat, Listing};
 
-use super::classes::Classes;
-use super::contents::Contents;
+use super::equal::{Classes, Contents};
 use super::tree::{DirItem, DirTree};
 use crate::scan::Scan;
 

@@ -1,24 +1,19 @@
-//! The steps from a search of files to the report of directories.
+//! The steps from a search of files to the report of directories: the search for them, the check that
+//! they are as they were when their entries were read, and the disk space that their removal frees.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use bc_fs::meta;
 use bc_hash::HashProgress;
 use bc_pool::Cancel;
-use bc_walk::job::Error;
-use bc_walk::{DirId, Listing};
+use bc_walk::{DirFdCache, DirId, EntryId, Error, ErrorKind, Listing, job};
 
-use super::check::Check;
-use super::classes::Classes;
-use super::contents::{self, Contents};
 use super::digest::Digests;
-use super::groups::{self, Groups};
-use super::places::Places;
-use super::search::Search;
-use super::space::Space;
-use super::sums::Sums;
-use super::tree::DirTree;
-use super::{DirGroup, DirNames, Directories, DirsOptions, Obstacle, contained, repeated, similar};
+use super::equal::{Classes, Contents, Groups, largest_groups, number_contents, repeated_roots};
+use super::overlap::{OverlapSearch, Places};
+use super::tree::{DirItem, DirTree, Sums};
+use super::{DirGroup, DirNames, Directories, DirsOptions, Obstacle, contained, similar};
 use crate::scan::{Scan, require_metadata};
 
 /// Finds equal, contained and similar directories.
@@ -37,7 +32,7 @@ pub fn find(
     options: &DirsOptions,
     cancel: &Cancel,
     progress: &HashProgress,
-) -> Result<Directories, Error> {
+) -> Result<Directories, job::Error> {
     require_metadata(listing)?;
     if listing.len() != scan.entries {
         let text = format!(
@@ -45,11 +40,11 @@ pub fn find(
             scan.entries,
             listing.len()
         );
-        return Err(Error::usage(text));
+        return Err(job::Error::usage(text));
     }
     let mut errors = Vec::new();
     let mut tree = DirTree::new(listing);
-    let contents = contents::number(&mut tree, scan, cancel, &mut errors);
+    let contents = number_contents(&mut tree, scan, cancel, &mut errors);
     let mut check = Check::new(&tree, cancel);
     let mut digests = Digests::new(options.algorithm, scan);
     loop {
@@ -112,8 +107,8 @@ fn look(
     cancel: &Cancel,
 ) -> Directories {
     let groups = Groups::new(tree, sums, classes, options);
-    let repeated = repeated::repeated(tree);
-    let reported = groups::largest(tree, classes, &groups, scan, options, &repeated);
+    let repeated = repeated_roots(tree);
+    let reported = largest_groups(tree, classes, &groups, scan, options, &repeated);
     let mut found = Directories {
         files: reported.files,
         repeated,
@@ -146,7 +141,8 @@ fn look(
         return found;
     }
     let places = Places::new(tree, contents);
-    let mut search = Search::new(tree, sums, &places, classes, &groups, options.limits, least);
+    let mut search =
+        OverlapSearch::new(tree, sums, &places, classes, &groups, options.limits, least);
     found.contained = contained::contained(&mut search, cancel);
     if let Some(percent) = options.similar {
         found.similar = similar::similar(&mut search, percent, &found.contained, cancel);
@@ -199,5 +195,133 @@ fn set_digests(
                 .and_then(|class| digests.with_names(tree, contents, classes, &mut known, class)),
             DirNames::Ignore => digests.without_names(tree, contents, dir),
         };
+    }
+}
+
+/// Looks at directories again, each once.
+struct Check<'a> {
+    dirs: DirFdCache<'a>,
+    cancel: &'a Cancel,
+    /// By directory: true once it was checked.
+    is_checked: Vec<bool>,
+}
+
+impl<'a> Check<'a> {
+    fn new(tree: &DirTree<'a>, cancel: &'a Cancel) -> Check<'a> {
+        Check {
+            dirs: DirFdCache::new(tree.listing),
+            cancel,
+            is_checked: vec![false; tree.listing.dirs()],
+        }
+    }
+
+    /// Checks a directory and all below it; those that changed cannot be compared. Returns true if
+    /// any did.
+    fn below(&mut self, tree: &mut DirTree<'a>, dir: DirId, errors: &mut Vec<Error>) -> bool {
+        let before = errors.len();
+        if self.is_checked[dir.0 as usize] {
+            return false;
+        }
+        for dir in tree.below(dir) {
+            if std::mem::replace(&mut self.is_checked[dir.0 as usize], true) {
+                continue;
+            }
+            if let Err(error) = self.one(tree, dir) {
+                tree.obstruct(dir, Obstacle::Changed);
+                errors.push(error);
+            }
+        }
+        errors.len() > before
+    }
+
+    /// A directory's times were taken before it was read, so they are older than any change since.
+    fn one(&mut self, tree: &DirTree<'a>, dir: DirId) -> Result<(), Error> {
+        let listing = tree.listing;
+        let opened = self.dirs.open_waiting(dir, self.cancel)?;
+        let now = meta::stat(&opened)
+            .map_err(|why| Error::new(listing.dir_path(dir), why.op, why.errno))?;
+        let listed = tree.named_by(dir).and_then(|entry| listing.meta(entry));
+        match listed {
+            Some(listed) if (listed.id, listed.stamp) == (now.id, now.stamp) => Ok(()),
+            _ => Err(Error::of_kind(
+                listing.dir_path(dir),
+                "read directory",
+                ErrorKind::Changed,
+            )),
+        }
+    }
+}
+
+/// Disk space of the files below directories.
+struct Space {
+    /// Bytes of the files with one name, by directory.
+    own: Vec<u64>,
+    /// By directory: true if there are files below it that have several names.
+    has_several: Vec<bool>,
+    several: HashMap<EntryId, Several>,
+}
+
+/// One name of a file that has several in the listing.
+#[derive(Clone, Copy)]
+struct Several {
+    first: EntryId,
+    names: u32,
+    /// Bytes that are freed by removing all names.
+    own: u64,
+}
+
+impl Space {
+    /// Adds up the space of the files that the search found equal. They suffice: every file in a
+    /// group of directories is in one of files, or has a name in the directory that stays.
+    fn new(tree: &DirTree<'_>, scan: &Scan) -> Space {
+        let mut space = Space {
+            own: vec![0; tree.listing.dirs()],
+            has_several: vec![false; tree.listing.dirs()],
+            several: HashMap::new(),
+        };
+        for file in scan.groups().flat_map(|group| group.files()) {
+            if let [only] = file.names {
+                space.own[tree.listing.dir(*only).0 as usize] += file.own;
+                continue;
+            }
+            for name in file.names {
+                let several = Several {
+                    first: file.names[0],
+                    names: file.names.len() as u32,
+                    own: file.own,
+                };
+                space.several.insert(*name, several);
+                space.has_several[tree.listing.dir(*name).0 as usize] = true;
+            }
+        }
+        for &dir in tree.order().iter().rev() {
+            if let Some(above) = tree.above(dir) {
+                let (dir, above) = (dir.0 as usize, above.0 as usize);
+                space.own[above] += space.own[dir];
+                space.has_several[above] |= space.has_several[dir];
+            }
+        }
+        space
+    }
+
+    /// Bytes of disk that are freed if these directories go.
+    fn freed(&self, tree: &DirTree<'_>, dirs: &[DirId]) -> u64 {
+        let mut freed = dirs.iter().map(|dir| self.own[dir.0 as usize]).sum();
+        let mut seen: HashMap<EntryId, u32> = HashMap::new();
+        let mixed = dirs.iter().filter(|dir| self.has_several[dir.0 as usize]);
+        for dir in mixed.flat_map(|dir| tree.below(*dir)) {
+            for entry in tree.entries(dir) {
+                let is_file = matches!(tree.item(*entry), DirItem::File(_));
+                let Some(several) = self.several.get(entry).filter(|_| is_file) else {
+                    continue;
+                };
+                let names = seen.entry(several.first).or_default();
+                *names += 1;
+                if *names == several.names {
+                    freed += several.own;
+                }
+            }
+        }
+        freed
     }
 }

@@ -16,22 +16,15 @@
 //! - Time and memory grow with the number of entries, but for the search for contained and similar
 //!   ones, which [`Limits`] bounds for each directory. Nothing here is recursive.
 
-mod check;
-mod classes;
 mod contained;
-mod contents;
 mod digest;
+mod equal;
 mod find;
-mod groups;
 mod job;
 mod json;
 mod offline;
-mod places;
-mod repeated;
-mod search;
+mod overlap;
 mod similar;
-mod space;
-mod sums;
 #[cfg(test)]
 mod tests;
 mod tree;

@@ -6,7 +6,7 @@ use bc_pool::Cancel;
 use bc_walk::DirId;
 
 use super::contained::Contained;
-use super::search::Search;
+use super::overlap::OverlapSearch;
 use super::tree::{DirItem, DirTree};
 
 /// Two directories, the first of which comes first by path.
@@ -34,7 +34,7 @@ impl Similar {
 /// Searches from the largest directories down for the one that each has most in common with.
 /// Directories below one that was found are not reported. `percent` is at least 1 and at most 100.
 pub(crate) fn similar(
-    search: &mut Search<'_>,
+    search: &mut OverlapSearch<'_>,
     percent: u8,
     contained: &[Contained],
     cancel: &Cancel,
@@ -72,7 +72,7 @@ fn pair(one: DirId, other: DirId) -> (DirId, DirId) {
     (one.min(other), one.max(other))
 }
 
-fn line(search: &Search<'_>, one: DirId, other: DirId, shared: u64) -> Similar {
+fn line(search: &OverlapSearch<'_>, one: DirId, other: DirId, shared: u64) -> Similar {
     let mut dirs = [one, other];
     dirs.sort_by_cached_key(|dir| search.tree.listing.dir_path(*dir));
     let sums = dirs.map(|dir| search.sums.of(dir));
@@ -98,7 +98,7 @@ fn sizes(tree: &DirTree<'_>, contents: usize) -> Vec<u64> {
 
 /// The directory that has most in common with `dir`, and how many bytes that are.
 fn most_similar(
-    search: &mut Search<'_>,
+    search: &mut OverlapSearch<'_>,
     dir: DirId,
     percent: u128,
     sizes: &[u64],
@@ -133,7 +133,7 @@ fn most_similar(
 /// Returns the directories that may have so many percent in common with `dir`: those that have one
 /// of its rarest contents. Without all of these it would have too little in common with any.
 fn candidates(
-    search: &mut Search<'_>,
+    search: &mut OverlapSearch<'_>,
     dir: DirId,
     contents: &[u32],
     percent: u128,

@@ -1,15 +1,15 @@
-//! Answers of manifests about files: the contents that they contain.
+//! Answers of manifests about files: the contents that they contain, looked up by the digests of the
+//! files while a manifest passes by.
 
 use bc_digest::{Algorithm, Digest};
-use bc_hash::{HashOptions, HashProgress};
+use bc_hash::{DigestSink, HashOptions, HashProgress, hash_with};
 use bc_pool::Cancel;
-use bc_walk::{EntryId, Error, Listing, job};
+use bc_read::Plan;
+use bc_walk::{EntryId, Error, FileKind, FileStat, Listing, job};
 
-use super::digests::{self, Sizes, Table};
-use super::entries::Found;
-use super::named::NamedFiles;
-use super::origin::ManifestOrigin;
-use super::systems::{self, Device, Systems};
+use super::entries::ManifestItem;
+use super::home::{Device, Systems, devices};
+use super::origin::{ManifestOrigin, NamedFiles};
 use super::{Form, Manifest, Tally, strength};
 use crate::aliases::Aliases;
 use crate::subtrees::Subtrees;
@@ -81,9 +81,9 @@ pub fn ask(
     cancel: &Cancel,
     progress: &HashProgress,
 ) -> Result<Answers, job::Error> {
-    let mut sizes = Sizes::of(question.listing, question.entries);
+    let mut sizes = WantedSizes::of(question.listing, question.entries);
     let mut algorithms = Vec::new();
-    let devices = systems::devices(question.own);
+    let devices = devices(question.own);
     let mut origins = Vec::new();
     for manifest in &mut *manifests {
         let (tally, systems) = manifest.survey(question, &devices, &mut sizes, cancel)?;
@@ -112,7 +112,7 @@ pub fn ask(
     }
     algorithms.sort_unstable();
     let options = question.hash.clone().algorithms(algorithms);
-    let hashed = digests::read(
+    let hashed = hash_wanted(
         question.listing,
         question.entries,
         &sizes,
@@ -141,7 +141,7 @@ impl Manifest {
         &self,
         question: &Question<'_>,
         devices: &[Device],
-        sizes: &mut Sizes,
+        sizes: &mut WantedSizes,
         cancel: &Cancel,
     ) -> Result<(Tally, Systems), job::Error> {
         let own = question.own;
@@ -157,16 +157,16 @@ impl Manifest {
         });
         let mut is_root_own = false;
         self.each(cancel, &mut |found| match (found, header) {
-            (Found::Root(ino), Some(header)) => {
+            (ManifestItem::Root(ino), Some(header)) => {
                 is_root_own = systems.rooted(ino, header, devices, own);
             }
-            (Found::Mounted(path, mounted), Some(header)) => {
+            (ManifestItem::Mounted(path, mounted), Some(header)) => {
                 systems.mounted(path, mounted, header, &self.home, devices);
             }
-            (Found::MadeIn(dir), _) => systems.made_in(dir),
-            (Found::Root(_) | Found::Mounted(..), None) => {}
-            (Found::Without, _) => tally.without += 1,
-            (Found::ReferenceCopy(reference_copy), _) => {
+            (ManifestItem::MadeIn(dir), _) => systems.made_in(dir),
+            (ManifestItem::Root(_) | ManifestItem::Mounted(..), None) => {}
+            (ManifestItem::Without, _) => tally.without += 1,
+            (ManifestItem::ReferenceCopy(reference_copy), _) => {
                 tally.reference_copies += 1;
                 sizes.note(reference_copy.size);
                 for algorithm in reference_copy.algorithms {
@@ -192,7 +192,7 @@ impl Manifest {
         &self,
         nth: usize,
         question: &Question<'_>,
-        tables: &[Table],
+        tables: &[DigestTable],
         origin: &mut ManifestOrigin<'_, '_>,
         answers: &mut Answers,
         cancel: &Cancel,
@@ -205,7 +205,7 @@ impl Manifest {
         let is_believed = self.form == Form::Checksums && self.is_trusted;
         let is_unknown = self.header.is_none() && !self.is_trusted && !question.names.is_empty();
         self.each(cancel, &mut |found| {
-            let Found::ReferenceCopy(reference_copy) = found else {
+            let ManifestItem::ReferenceCopy(reference_copy) = found else {
                 return;
             };
             alike.clear();
@@ -273,4 +273,159 @@ impl Manifest {
 /// Less is better.
 fn rank(algorithm: Algorithm) -> (bool, Algorithm) {
     (strength::is_weak(algorithm), algorithm)
+}
+
+/// The sizes of files that are asked about, and which of them a manifest has.
+struct WantedSizes {
+    all: Vec<u64>,
+    wanted: Vec<bool>,
+    /// True if a manifest records no sizes.
+    any: bool,
+}
+
+impl WantedSizes {
+    fn of(listing: &Listing, entries: &[EntryId]) -> WantedSizes {
+        let sizes = entries.iter();
+        let mut all: Vec<u64> = sizes.filter_map(|entry| listing.size(*entry)).collect();
+        all.sort_unstable();
+        all.dedup();
+        WantedSizes {
+            wanted: vec![false; all.len()],
+            all,
+            any: false,
+        }
+    }
+
+    /// Records the size of a file in a manifest; `None` if the manifest has no size for it.
+    fn note(&mut self, size: Option<u64>) {
+        match size {
+            None => self.any = true,
+            Some(size) => {
+                if let Ok(at) = self.all.binary_search(&size) {
+                    self.wanted[at] = true;
+                }
+            }
+        }
+    }
+
+    fn wants(&self, size: Option<u64>) -> bool {
+        let found = size.and_then(|size| self.all.binary_search(&size).ok());
+        self.any || found.is_some_and(|at| self.wanted[at])
+    }
+}
+
+/// Digests of one algorithm, to be looked up: 20 bytes each beside the digest.
+struct DigestTable {
+    algorithm: Algorithm,
+    /// The beginning of each digest and its number, in order.
+    order: Vec<([u8; 16], u32)>,
+    digests: Vec<u8>,
+    /// For each digest, the index of the entry in question that has it.
+    entries: Vec<u32>,
+}
+
+impl DigestTable {
+    fn new(algorithm: Algorithm) -> DigestTable {
+        DigestTable {
+            algorithm,
+            order: Vec::new(),
+            digests: Vec::new(),
+            entries: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, at: u32, digest: &Digest) {
+        self.order
+            .push((head(digest.as_bytes()), self.entries.len() as u32));
+        self.digests.extend_from_slice(digest.as_bytes());
+        self.entries.push(at);
+    }
+
+    /// Returns the indices of entries in question with this digest.
+    pub(super) fn find<'t>(&'t self, digest: &'t [u8]) -> impl Iterator<Item = usize> + 't {
+        let len = self.algorithm.digest_len();
+        let first = head(digest);
+        let from = self.order.partition_point(|(other, _)| *other < first);
+        let alike = self.order[from..]
+            .iter()
+            .take_while(move |(other, _)| *other == first);
+        let whole = move |number: u32| &self.digests[number as usize * len..][..len];
+        alike
+            .filter(move |(_, number)| digest.len() == len && whole(*number) == digest)
+            .map(|(_, number)| self.entries[*number as usize] as usize)
+    }
+}
+
+/// The first bytes of a digest, which has at least as many.
+fn head(digest: &[u8]) -> [u8; 16] {
+    let mut head = [0; 16];
+    let len = digest.len().min(16);
+    head[..len].copy_from_slice(&digest[..len]);
+    head
+}
+
+/// Result of reading the files.
+struct HashedFiles {
+    /// Tables in the order of the algorithms.
+    tables: Vec<DigestTable>,
+    errors: Vec<(EntryId, Error)>,
+    bytes_read: u64,
+}
+
+/// Hashes those of the entries, which are in path order, that have wanted sizes.
+fn hash_wanted(
+    listing: &Listing,
+    entries: &[EntryId],
+    sizes: &WantedSizes,
+    options: &HashOptions,
+    cancel: &Cancel,
+    progress: &HashProgress,
+) -> Result<HashedFiles, bc_walk::job::Error> {
+    let wanted = entries.iter().copied();
+    let mut wanted: Vec<EntryId> = wanted
+        .filter(|entry| listing.kind(*entry) == FileKind::File)
+        .filter(|entry| sizes.wants(listing.size(*entry)))
+        .collect();
+    bc_read::order::for_disk(listing, &mut wanted);
+    let plan = Plan::new(wanted, options.workers);
+    let sink = |_| Collect::default();
+    let (sinks, totals) = hash_with(listing, &plan, options, cancel, progress, sink)?;
+    let algorithms = options.algorithms.iter();
+    let mut hashed = HashedFiles {
+        tables: algorithms.map(|one| DigestTable::new(*one)).collect(),
+        errors: Vec::new(),
+        bytes_read: totals.read.bytes,
+    };
+    for sink in sinks {
+        hashed.errors.extend(sink.errors);
+        for (entry, digests) in sink.files {
+            let Ok(at) = entries.binary_search(&entry) else {
+                continue;
+            };
+            for (table, digest) in hashed.tables.iter_mut().zip(&digests) {
+                table.push(at as u32, digest);
+            }
+        }
+    }
+    for table in &mut hashed.tables {
+        table.order.sort_unstable();
+    }
+    hashed.errors.sort_by_key(|(entry, _)| *entry);
+    Ok(hashed)
+}
+
+/// Digests and errors of one worker.
+#[derive(Default)]
+struct Collect {
+    files: Vec<(EntryId, Box<[Digest]>)>,
+    errors: Vec<(EntryId, Error)>,
+}
+
+impl DigestSink for Collect {
+    fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), Error>) {
+        match result {
+            Ok((_, digests)) => self.files.push((entry, digests.into())),
+            Err(error) => self.errors.push((entry, error)),
+        }
+    }
 }

@@ -23,7 +23,7 @@ pub(super) struct ReferenceCopy<'a> {
 }
 
 /// An entry.
-pub(super) enum Found<'a> {
+pub(super) enum ManifestItem<'a> {
     ReferenceCopy(ReferenceCopy<'a>),
     /// A file whose content is unknown or uncertain.
     Without,
@@ -41,7 +41,7 @@ impl Manifest {
     pub(super) fn each(
         &self,
         cancel: &Cancel,
-        found: &mut dyn FnMut(Found<'_>),
+        found: &mut dyn FnMut(ManifestItem<'_>),
     ) -> Result<(), Error> {
         self.is_unchanged()?;
         match self.form {
@@ -52,7 +52,11 @@ impl Manifest {
         self.is_unchanged()
     }
 
-    fn each_entry(&self, cancel: &Cancel, found: &mut dyn FnMut(Found<'_>)) -> Result<(), Error> {
+    fn each_entry(
+        &self,
+        cancel: &Cancel,
+        found: &mut dyn FnMut(ManifestItem<'_>),
+    ) -> Result<(), Error> {
         let refused = |error: bc_manifest::Error| self.refused(&error.to_string());
         let mut reader = Reader::new(self.lines(cancel)?, Policy::Strict).map_err(refused)?;
         let algorithm: Algorithm = match reader.header().algorithm.parse() {
@@ -63,10 +67,10 @@ impl Manifest {
         let mut entry = Entry::new(Vec::new(), Kind::File);
         while reader.read_into(&mut entry).map_err(refused)? {
             if let (b".", Some(meta)) = (&entry.path[..], &entry.meta) {
-                found(Found::Root(meta.ino));
+                found(ManifestItem::Root(meta.ino));
             }
             if let Some(mounted) = &entry.mount {
-                found(Found::Mounted(&entry.path, mounted));
+                found(ManifestItem::Mounted(&entry.path, mounted));
             }
             if entry.kind != Kind::File {
                 continue;
@@ -77,8 +81,8 @@ impl Manifest {
                     && digest.as_bytes().len() == algorithm.digest_len()
             });
             found(match digest {
-                None => Found::Without,
-                Some(digest) => Found::ReferenceCopy(ReferenceCopy {
+                None => ManifestItem::Without,
+                Some(digest) => ManifestItem::ReferenceCopy(ReferenceCopy {
                     path: &entry.path,
                     size: entry.size(),
                     meta: entry.meta,
@@ -93,14 +97,14 @@ impl Manifest {
     fn each_of_hashdeep(
         &self,
         cancel: &Cancel,
-        found: &mut dyn FnMut(Found<'_>),
+        found: &mut dyn FnMut(ManifestItem<'_>),
     ) -> Result<(), Error> {
         let refused = |error: bc_manifest::Error| self.refused(&error.to_string());
         let mut reader = hashdeep::HashdeepReader::new(self.lines(cancel)?);
         let mut any = false;
         while let Some(record) = reader.read().map_err(refused)? {
             if let (false, Some(dir)) = (any, reader.invoked_from()) {
-                found(Found::MadeIn(dir));
+                found(ManifestItem::MadeIn(dir));
             }
             any = true;
             self.record(&record, found)?;
@@ -111,7 +115,11 @@ impl Manifest {
         }
     }
 
-    fn each_record(&self, cancel: &Cancel, found: &mut dyn FnMut(Found<'_>)) -> Result<(), Error> {
+    fn each_record(
+        &self,
+        cancel: &Cancel,
+        found: &mut dyn FnMut(ManifestItem<'_>),
+    ) -> Result<(), Error> {
         let refused = |error: bc_manifest::Error| self.refused(&error.to_string());
         let lines = self.lines(cancel)?;
         let mut reader = bc_manifest::Reader::new(lines, Options::default()).map_err(refused)?;
@@ -136,11 +144,15 @@ impl Manifest {
     }
 
     /// A line of another tool's.
-    fn record(&self, record: &Record, found: &mut dyn FnMut(Found<'_>)) -> Result<(), Error> {
+    fn record(
+        &self,
+        record: &Record,
+        found: &mut dyn FnMut(ManifestItem<'_>),
+    ) -> Result<(), Error> {
         let at = |text: &str| self.refused(&format!("line {}: {text}", record.line));
         let fleeting = !is_lasting(&record.path, 1);
         if record.error.is_some() || record.digests.is_empty() || fleeting {
-            found(Found::Without);
+            found(ManifestItem::Without);
             return Ok(());
         }
         let mut best: Option<(Digest, Vec<Algorithm>)> = None;
@@ -175,7 +187,7 @@ impl Manifest {
                 None => at("a digest of no algorithm that is known here"),
             });
         };
-        found(Found::ReferenceCopy(ReferenceCopy {
+        found(ManifestItem::ReferenceCopy(ReferenceCopy {
             path: &record.path,
             size: record.size,
             meta: None,

@@ -9,17 +9,14 @@
 //!   with those, however long it is. It is read twice for that, and has to be the same both times.
 
 mod answers;
-mod bytes;
-mod digests;
 mod entries;
 mod home;
-mod named;
 mod origin;
 mod strength;
-mod systems;
 
 use std::fs::File;
-use std::io::BufRead;
+use std::io::{self, BufRead, Read};
+use std::os::unix::fs::FileExt;
 
 use bc_digest::Algorithm;
 use bc_manifest::integrity::{Header, Policy, Reader};
@@ -27,7 +24,6 @@ use bc_manifest::{Item, Options, hashdeep};
 use bc_pool::Cancel;
 use bc_walk::job::{Error, ErrorKind, path_of};
 use bc_walk::{FileStat, Identity, Stamp};
-use bytes::Bytes;
 use home::Home;
 
 pub use answers::{Answer, Answers, Detail, Question, ask};
@@ -235,6 +231,34 @@ fn form(head: &[u8]) -> Option<Form> {
             Ok(Some(Item::Comment { .. } | Item::Header(_))) => {}
             _ => return None,
         }
+    }
+}
+
+/// Reads them; no offset is moved.
+pub(super) struct Bytes<'f> {
+    file: &'f File,
+    offset: u64,
+    cancel: Cancel,
+}
+
+impl<'f> Bytes<'f> {
+    pub(super) fn new(file: &'f File, cancel: &Cancel) -> Bytes<'f> {
+        Bytes {
+            file,
+            offset: 0,
+            cancel: cancel.clone(),
+        }
+    }
+}
+
+impl Read for Bytes<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.cancel.is_cancelled() {
+            return Err(io::Error::other("cancelled"));
+        }
+        let count = self.file.read_at(buffer, self.offset)?;
+        self.offset += count as u64;
+        Ok(count)
     }
 }
 

@@ -2,16 +2,16 @@
 //! script; and the way back from JSON to groups that prune can check again.
 
 pub(crate) mod json;
-mod lines;
 mod script;
-mod table;
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use bc_digest::Algorithm;
 use bc_edit::names::{self, lasts};
 use bc_fs::path::below;
+use bc_manifest::csv::write_record;
 use bc_walk::{EntryId, Listing};
 
 use crate::groups::{FileGroup, FileRef};
@@ -106,11 +106,11 @@ impl ScanReport<'_> {
     /// Errors of writing to `out`.
     pub fn write(&self, format: ReportFormat, names: Names, out: &mut dyn Write) -> io::Result<()> {
         match format {
-            ReportFormat::Text => lines::text(self, names, out),
-            ReportFormat::Fdupes => lines::fdupes(self, names, out),
+            ReportFormat::Text => text(self, names, out),
+            ReportFormat::Fdupes => fdupes(self, names, out),
             ReportFormat::Json => json::document(self, out),
             ReportFormat::Jsonl => json::lines(self, out),
-            ReportFormat::Csv => table::csv(self, names, out),
+            ReportFormat::Csv => csv(self, names, out),
             ReportFormat::Script => script::script(self, names, out),
         }
     }
@@ -221,4 +221,46 @@ pub(crate) fn root_len(path: &[u8], root: &[u8]) -> usize {
         None if root.is_empty() => 0,
         None => path.len(),
     }
+}
+
+/// Groups with a blank line between two.
+fn text(report: &ScanReport<'_>, names: Names, out: &mut dyn Write) -> io::Result<()> {
+    for (i, group) in report.scan.groups().enumerate() {
+        if i > 0 {
+            out.write_all(b"\n")?;
+        }
+        for id in report.names(group) {
+            let mut path = report.path(id, names);
+            path.push(b'\n');
+            out.write_all(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Groups with a blank line after each, the last one too.
+fn fdupes(report: &ScanReport<'_>, names: Names, out: &mut dyn Write) -> io::Result<()> {
+    text(report, names, out)?;
+    if report.scan.groups().len() == 0 {
+        Ok(())
+    } else {
+        out.write_all(b"\n")
+    }
+}
+
+/// `group,size,digest,reference,path,path_b64`; a path that is not UTF-8 is
+/// lossy in `path` and complete, as base64, in `path_b64`.
+fn csv(report: &ScanReport<'_>, names: Names, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(b"group,size,digest,reference,path,path_b64\r\n")?;
+    let mut record = Vec::new();
+    for (number, group) in report.scan.groups().enumerate() {
+        for id in report.names(group) {
+            record.clear();
+            let reference = u8::from(report.is_reference(id));
+            let fields: [&dyn Display; 4] = [&(number + 1), &group.size, &group.digest, &reference];
+            write_record(&mut record, &fields, &report.path(id, names));
+            out.write_all(&record)?;
+        }
+    }
+    Ok(())
 }

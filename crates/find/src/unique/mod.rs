@@ -17,11 +17,9 @@ mod again;
 mod contents;
 mod covered;
 mod job;
-mod names;
 mod offline;
 mod presence;
 mod reference_copy;
-mod writers;
 
 use bc_digest::Algorithm;
 use bc_hash::{HashOptions, HashProgress};
@@ -209,7 +207,7 @@ pub fn unique(
     let written = crate::writers::unseen_writers(&listing, all, options.scan.workers, cancel)?;
     let scan = scan_beside(&listing, marks, &scan_options, None, cancel, progress)?;
     let mut found = Contents::of(&listing, own_entries, &scan);
-    let mut errors = names::tell_apart(&listing, &mut found, cancel);
+    let mut errors = presence::tell_apart(&listing, &mut found, cancel);
     let empty = presence::settle_empty(&listing, own_entries, &mut found, cancel);
     errors.extend(empty);
     let mut reference_copies = ReferenceCopies::new(&listing, own_entries, &own, &written, cancel);
@@ -244,7 +242,9 @@ pub fn unique(
         not_counted += answers.own_entries;
         errors.extend(answers.errors.into_iter().map(|(_, error)| error));
     }
-    errors.extend(writers::note(&listing, &written, &missed, &mut found));
+    errors.extend(presence::note_written(
+        &listing, &written, &missed, &mut found,
+    ));
     errors.extend(scan.errors.iter().cloned());
     found.sort();
     Ok(Unique {
