@@ -5,8 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::os::fd::AsFd as _;
 
-use bc_fs::dirfd::{PLACE, open_through};
-use rustix::fs::CWD;
+use bc_fs::dirfd::PLACE;
 use rustix::io::Errno;
 
 use crate::open::stat_at;
@@ -165,22 +164,17 @@ impl Listing {
     /// walk did not follow.
     fn look_below(&self, prefix: usize, path: &[u8]) -> Result<FileKind, Errno> {
         let prefix = &self.prefixes[prefix];
-        let opened;
-        let from = match &prefix.fd {
-            Some(fd) => fd.as_fd(),
-            None => {
-                opened = open_through(CWD, &prefix.path, PLACE)?;
-                opened.as_fd()
-            }
-        };
+        let from = prefix.open(PLACE)?;
         let end = path.iter().rposition(|byte| *byte == b'/');
         let (dir, name) = end.map_or((&b""[..], path), |end| (&path[..end], &path[end + 1..]));
         let name = CString::new(name).map_err(|_| Errno::INVAL)?;
-        let dir = self.open_below(from, dir).map_err(|errno| match errno {
-            // The error of a link that is not followed.
-            Errno::LOOP if self.symlinks == Symlinks::Skip => Errno::NOTDIR,
-            errno => errno,
-        })?;
+        let dir = self
+            .open_below(from.as_fd(), dir)
+            .map_err(|errno| match errno {
+                // The error of a link that is not followed.
+                Errno::LOOP if self.symlinks == Symlinks::Skip => Errno::NOTDIR,
+                errno => errno,
+            })?;
         Ok(stat_at(dir.as_fd(), &name, self.symlinks, Metadata::None)?.kind())
     }
 }

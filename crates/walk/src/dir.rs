@@ -7,10 +7,10 @@ use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use bc_fs::dirfd::{PLACE, open_through};
+use bc_fs::dirfd::PLACE;
 use bc_fs::mount::Answer;
 use bc_pool::{Waiting, WorkerHandle};
-use rustix::fs::{CWD, OFlags, RawDir, fstat};
+use rustix::fs::{OFlags, RawDir, fstat};
 use rustix::io::Errno;
 
 use crate::absent::Declined;
@@ -202,10 +202,7 @@ impl<'w> Worker<'w> {
     fn open_walk_root(&self, task: &Task) -> Result<Arc<OwnedFd>, Errno> {
         let walk_root = &self.context.walk_roots[task.walk_root as usize];
         let prefix = &self.context.prefixes[walk_root.prefix as usize];
-        let prefix_fd = match &prefix.fd {
-            Some(fd) => Arc::clone(fd),
-            None => Arc::new(open_through(CWD, &prefix.path, READ_DIR)?),
-        };
+        let prefix_fd = prefix.open(READ_DIR)?;
         if walk_root.path.is_empty() {
             return Ok(prefix_fd);
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bc_fs::dirfd::{PLACE, open_through};
 use bc_fs::mount::Decompression;
 use bc_fs::shortage::Shortage;
-use rustix::fs::{CWD, fstat};
+use rustix::fs::{CWD, OFlags, fstat};
 use rustix::io::Errno;
 
 use crate::columns::{AttributeClass, Columns};
@@ -117,6 +117,16 @@ pub(crate) struct PathPrefix {
     /// Descriptor; kept open for the first few only.
     pub(crate) fd: Option<Arc<OwnedFd>>,
     pub(crate) id: Option<Identity>,
+}
+
+impl PathPrefix {
+    /// Returns the directory, opened by these flags unless it is kept open.
+    pub(crate) fn open(&self, flags: OFlags) -> Result<Arc<OwnedFd>, Errno> {
+        match &self.fd {
+            Some(fd) => Ok(Arc::clone(fd)),
+            None => open_through(CWD, &self.path, flags).map(Arc::new),
+        }
+    }
 }
 
 /// The byte before a name: its kind, whether to follow a link of that name, and whether the options

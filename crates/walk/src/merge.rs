@@ -11,15 +11,12 @@ use crate::listing::{
 use crate::open::Opener;
 use crate::roots::ListedFile;
 use crate::tree::{Item, NO_CHILD, SharedTree, WalkRoot, WorkerOutput};
-use crate::{DirectorySet, Entries, Error, Gap, Metadata, Skipped, SkippedPath, Symlinks};
+use crate::{DirectorySet, Entries, FileStats, Gap, Metadata, Skipped, WalkOptions};
 
 /// Parts that a listing is made of.
-pub(crate) struct Parts {
-    pub(crate) entries: Entries,
-    pub(crate) metadata: Metadata,
-    pub(crate) file_metadata: Metadata,
+pub(crate) struct Parts<'w> {
+    pub(crate) options: &'w WalkOptions,
     pub(crate) cancelled: bool,
-    pub(crate) symlinks: Symlinks,
     pub(crate) opener: Opener,
     pub(crate) prefixes: Vec<PathPrefix>,
     pub(crate) walk_roots: Vec<WalkRoot>,
@@ -27,11 +24,6 @@ pub(crate) struct Parts {
     pub(crate) files: Vec<ListedFile>,
     pub(crate) shared: SharedTree,
     pub(crate) outputs: Vec<WorkerOutput>,
-    pub(crate) errors: Vec<Error>,
-    pub(crate) skipped: Skipped,
-    pub(crate) skipped_paths: Vec<SkippedPath>,
-    pub(crate) settled: DirectorySet,
-    pub(crate) met: DirectorySet,
     pub(crate) passed_by: Vec<Vec<u8>>,
 }
 
@@ -74,17 +66,13 @@ enum Unit {
     File(ListedFile),
 }
 
-pub(crate) fn merge(parts: Parts) -> Listing {
+pub(crate) fn merge(parts: Parts<'_>) -> Listing {
     let Parts {
+        options,
         mut prefixes,
         walk_roots,
         files,
         mut outputs,
-        mut errors,
-        mut skipped,
-        mut skipped_paths,
-        mut settled,
-        mut met,
         mut passed_by,
         shared,
         ..
@@ -99,6 +87,9 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         "more than 4294967295 entries"
     );
     let directories = outputs.iter().map(|output| output.dirs.len() as u64).sum();
+    let (mut errors, mut skipped_paths) = (Vec::new(), Vec::new());
+    let mut skipped = Skipped::default();
+    let (mut settled, mut met) = (DirectorySet::default(), DirectorySet::default());
     for output in &mut outputs {
         skipped.add(&output.skipped);
         settled.add(output.settled);
@@ -112,7 +103,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         .flat_map(|output| output.gaps.drain(..))
         .collect();
 
-    let units = units(&prefixes, &walk_roots, files, parts.entries);
+    let units = units(&prefixes, &walk_roots, files, options.entries);
     let mut own = WorkerOutput::default();
     let mut listed = Vec::new();
     let mut pieces: Vec<Range<usize>> = Vec::new();
@@ -139,7 +130,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
                 let output = FileOutput {
                     own: &mut own,
                     prefixes: &mut prefixes,
-                    metadata: parts.metadata,
+                    metadata: options.metadata,
                     shared: &shared,
                     dirs: &mut dirs_of_files,
                 };
@@ -199,9 +190,12 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         passed_by,
         gaps: found_gaps,
         directories,
-        symlinks: parts.symlinks,
+        symlinks: options.symlinks,
         opener: parts.opener,
-        file_metadata: parts.file_metadata,
+        file_metadata: match options.file_stats {
+            FileStats::Walked => options.metadata,
+            FileStats::Left => Metadata::None,
+        },
         cancelled: parts.cancelled,
     };
     if let Some(order) = interleave(&listing, &pieces) {

@@ -17,11 +17,11 @@ use crate::identity::{DirectoryMap, kernel_path_where_needed};
 use crate::listing::PathPrefix;
 use crate::open::{Ancestors, READ_DIR, is_long, stat_at};
 use crate::shard::ROOT;
-use crate::tree::{Listed, SharedTree, WalkRoot};
+use crate::tree::{Listed, SharedTree, WalkRoot, WorkerOutput};
 use crate::tuning::Tuning;
 use crate::{
-    Entries, Error, ErrorKind, FileKind, FileStat, Identity, Metadata, SkipReason, Skipped,
-    SkippedDetail, SkippedPath, Spellings, Symlinks, WalkOptions, Workers,
+    Entries, Error, ErrorKind, FileKind, FileStat, Identity, Metadata, SkipReason, SkippedDetail,
+    SkippedPath, Spellings, Symlinks, WalkOptions, Workers,
 };
 
 /// Number of root directories whose descriptors are kept open, so that a listing finds them again
@@ -58,10 +58,8 @@ pub(crate) struct Roots {
     pub(crate) walk_roots: Vec<WalkRoot>,
     pub(crate) files: Vec<ListedFile>,
     pub(crate) listed: Listed,
-    pub(crate) errors: Vec<Error>,
-    pub(crate) skipped: Skipped,
-    /// The paths of these, if they are asked for.
-    pub(crate) skipped_paths: Vec<SkippedPath>,
+    /// Errors, and paths that are left out.
+    pub(crate) output: WorkerOutput,
 }
 
 /// Directory that contains files that are named.
@@ -102,7 +100,7 @@ pub(crate) fn resolve(
             None => break,
         };
         if let Err((op, kind)) = result {
-            roots.errors.push(Error::of_kind(path, op, kind));
+            roots.output.errors.push(Error::of_kind(path, op, kind));
         }
     }
     if given == Given::Roots || options.spellings != Spellings::AsNamed {
@@ -127,19 +125,22 @@ impl Roots {
         });
         let reason = SkipReason::Repeated;
         let paths = repeated.into_iter();
-        self.skipped_paths
+        self.output
+            .skipped_paths
             .extend(paths.map(|path| SkippedPath { path, reason }));
-        self.skipped.repeated += (named - self.files.len()) as u64;
+        self.output.skipped.repeated += (named - self.files.len()) as u64;
     }
 
     /// Counts that a root is left out, if there is a reason; returns whether there is.
     fn skips(&mut self, path: &[u8], reason: Option<SkipReason>, options: &WalkOptions) -> bool {
         let paths = reason.filter(|_| options.skipped == SkippedDetail::Paths);
-        self.skipped_paths.extend(paths.map(|reason| SkippedPath {
-            path: path.to_vec(),
-            reason,
-        }));
-        self.skipped.count(reason)
+        self.output
+            .skipped_paths
+            .extend(paths.map(|reason| SkippedPath {
+                path: path.to_vec(),
+                reason,
+            }));
+        self.output.skipped.count(reason)
     }
 
     fn add_directory(

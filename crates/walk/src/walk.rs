@@ -2,16 +2,16 @@
 
 use std::cell::{Cell, LazyCell};
 use std::collections::{BTreeMap, HashSet};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use bc_fs::dirfd::{PLACE, open_through};
+use bc_fs::dirfd::PLACE;
 use bc_fs::mount::{Traits, basic_traits};
 use bc_pool::{Cancel, Growth, Metering, WorkQueue, WorkerPanic, run};
-use rustix::fs::{CWD, fstat};
+use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use crate::absent::Declined;
@@ -26,8 +26,8 @@ use crate::tree::{
 };
 use crate::tuning::Tuning;
 use crate::{
-    DirectorySet, Entries, Error, FileStat, FileStats, Identity, Listing, Metadata, OwnFile,
-    Repeats, SkipReason, Skipped, SkippedDetail, SkippedPath, Symlinks, WalkOptions, Workers,
+    Entries, Error, FileStat, Identity, Listing, Metadata, OwnFile, Repeats, SkipReason, Skipped,
+    SkippedDetail, SkippedPath, Symlinks, WalkOptions, Workers,
 };
 
 /// Directories waiting in the shared queue; the rest waits with the worker that found it.
@@ -168,13 +168,8 @@ struct Walk<'w> {
     listed: Listed,
     watched: HashSet<u64>,
     shared: SharedTree,
-    /// One for each worker that ever ran.
+    /// One for each worker that ever ran; the first has what the walk itself finds, too.
     outputs: Vec<Mutex<WorkerOutput>>,
-    errors: Vec<Error>,
-    skipped: Skipped,
-    skipped_paths: Vec<SkippedPath>,
-    settled: DirectorySet,
-    met: DirectorySet,
     passed_by: Vec<Vec<u8>>,
 }
 
@@ -196,9 +191,7 @@ pub(crate) fn list_with(
         walk_roots,
         files,
         listed,
-        errors,
-        skipped,
-        skipped_paths,
+        output,
     } = roots;
     let mut inner_roots = DirectoryMap::default();
     let skips = options.entries == Entries::All && options.repeats == Repeats::Skip;
@@ -224,12 +217,7 @@ pub(crate) fn list_with(
         listed,
         watched: HashSet::new(),
         shared,
-        outputs: vec![Mutex::default()],
-        errors,
-        skipped,
-        skipped_paths,
-        settled: DirectorySet::default(),
-        met: DirectorySet::default(),
+        outputs: vec![Mutex::new(output)],
         passed_by: Vec::new(),
     };
     let mut pending = walk.batch(0)?;
@@ -246,25 +234,14 @@ pub(crate) fn list_with(
     let mut outputs: Vec<WorkerOutput> = walk.outputs.into_iter().map(into_inner).collect();
     let declined = take_declined(&mut outputs);
     let mut listing = merge(Parts {
-        entries: options.entries,
-        metadata: options.metadata,
-        file_metadata: match options.file_stats {
-            FileStats::Walked => options.metadata,
-            FileStats::Left => Metadata::None,
-        },
+        options,
         cancelled: cancel.is_cancelled(),
-        symlinks: options.symlinks,
         opener: walk.opener,
         prefixes: walk.prefixes,
         walk_roots: walk.walk_roots,
         files,
         shared: walk.shared,
         outputs,
-        errors: walk.errors,
-        skipped: walk.skipped,
-        skipped_paths: walk.skipped_paths,
-        settled: walk.settled,
-        met: walk.met,
         passed_by: walk.passed_by,
     });
     listing.find_absent(options, declined);
@@ -351,7 +328,9 @@ impl Walk<'_> {
             Ok(dir) => dir,
             Err(errno) => {
                 let path = [&prefix.printed[..], &next.path].concat();
-                self.errors.push(Error::new(path, "open", errno));
+                lock(&self.outputs[0])
+                    .errors
+                    .push(Error::new(path, "open", errno));
                 return false;
             }
         };
@@ -362,23 +341,24 @@ impl Walk<'_> {
         {
             reason = Some(SkipReason::Repeated);
         }
+        let mut output = lock(&self.outputs[0]);
         if let (Some(_), Some(shard)) = (reason, self.options.shard) {
-            self.met.insert(&next.path);
+            output.met.insert(&next.path);
             self.passed_by.push(next.path.clone());
             if !shard.has_directory(&next.path) {
                 return false;
             }
-            self.settled.insert(&next.path);
+            output.settled.insert(&next.path);
         }
         if let Some(reason) = reason {
             let declined = Declined::find(self.options, next.prefix, &next.path, reason);
-            lock(&self.outputs[0]).declined.extend(declined);
+            output.declined.extend(declined);
             if self.options.skipped == SkippedDetail::Paths {
                 let path = [&prefix.printed[..], &next.path].concat();
-                self.skipped_paths.push(SkippedPath { path, reason });
+                output.skipped_paths.push(SkippedPath { path, reason });
             }
         }
-        if self.skipped.count(reason) {
+        if output.skipped.count(reason) {
             false
         } else {
             self.walk_roots.push(WalkRoot {
@@ -397,10 +377,7 @@ impl Walk<'_> {
 
     /// Looks at a directory.
     fn look(&self, prefix: &PathPrefix, path: &[u8]) -> Result<WalkableDir, Errno> {
-        let prefix_fd: Arc<OwnedFd> = match &prefix.fd {
-            Some(fd) => Arc::clone(fd),
-            None => Arc::new(open_through(CWD, &prefix.path, PLACE)?),
-        };
+        let prefix_fd = prefix.open(PLACE)?;
         let symlinks = self.options.symlinks;
         let fd = self.opener.open_below(
             prefix_fd.as_fd(),
