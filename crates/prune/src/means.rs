@@ -26,10 +26,10 @@ use crate::skip::Skip;
 use crate::step::{PruneEvent, Step, StepKind};
 
 /// A run, or one thread of it.
-pub(crate) struct Run<'a> {
+pub(crate) struct PruneRun<'a> {
     pub(crate) options: &'a PruneOptions,
     pub(crate) journal: Option<&'a Journal>,
-    pub(crate) means: Means<'a>,
+    pub(crate) means: RunMeans<'a>,
     pub(crate) outcomes: Outcomes<'a>,
     /// Abilities of the file systems met.
     pub(crate) abilities: Abilities<'a>,
@@ -39,7 +39,7 @@ pub(crate) struct Run<'a> {
 }
 
 /// Means by which a thread of a run works.
-pub(crate) struct Means<'a> {
+pub(crate) struct RunMeans<'a> {
     pub(crate) cancel: &'a Cancel,
     /// State shared with the run's other threads.
     pub(crate) shared: Shared,
@@ -80,18 +80,18 @@ impl Shared {
     }
 }
 
-impl<'a> Run<'a> {
+impl<'a> PruneRun<'a> {
     pub(crate) fn new(
         options: &'a PruneOptions,
         journal: Option<&'a Journal>,
         cancel: &'a Cancel,
         shared: Shared,
         observer: &'a mut dyn FnMut(PruneEvent),
-    ) -> Run<'a> {
-        Run {
+    ) -> PruneRun<'a> {
+        PruneRun {
             options,
             journal,
-            means: Means {
+            means: RunMeans {
                 cancel,
                 shared,
                 parents: Parents::default(),
@@ -139,7 +139,7 @@ impl<'a> Run<'a> {
 
 /// Changes that this run made to the files of one group.
 #[derive(Default)]
-pub(crate) struct State<'g> {
+pub(crate) struct GroupState<'g> {
     /// States that our own changes left files in.
     pub(crate) stamps: HashMap<Identity, Stamp>,
     /// Names left of files that a dry run would have taken names from.
@@ -164,7 +164,7 @@ pub(crate) struct State<'g> {
     pub(crate) linked: HashMap<(u64, Stamp), u64>,
 }
 
-impl State<'_> {
+impl GroupState<'_> {
     /// Returns true if the file may be another name of one that was processed, where names are
     /// numbered differently. The step on that name moved the change time of this one.
     pub(crate) fn may_be_other_name(&self, file: &FileRef) -> bool {

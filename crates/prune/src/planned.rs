@@ -50,7 +50,7 @@ fn of_group(group: &FileGroup, options: &PruneOptions, mounts: &mut Mounts) -> (
     };
     let kept_file = &group.files[kept.names[0]];
     let mut look = |index: &usize| Some((*index, find(&group.files[*index], mounts)?));
-    let found: Vec<Vec<(usize, Found)>> = inodes
+    let found: Vec<Vec<(usize, PlannedFile)>> = inodes
         .iter()
         .map(|inode| inode.names.iter().filter_map(&mut look).collect())
         .collect();
@@ -62,7 +62,7 @@ fn of_group(group: &FileGroup, options: &PruneOptions, mounts: &mut Mounts) -> (
         let Some((_, file)) = found.first() else {
             continue;
         };
-        let acted = |(index, _): &&(usize, Found)| {
+        let acted = |(index, _): &&(usize, PlannedFile)| {
             let target = &group.files[*index];
             options.rules.acts_on(inode, kept_file, target)
         };
@@ -78,19 +78,19 @@ fn of_group(group: &FileGroup, options: &PruneOptions, mounts: &mut Mounts) -> (
 }
 
 /// A file that is unchanged since it was found.
-struct Found {
+struct PlannedFile {
     links: u64,
     /// Bytes of its blocks, whichever files share them.
     allocated: u64,
     space: Space,
 }
 
-fn find(file: &FileRef, mounts: &mut Mounts) -> Option<Found> {
+fn find(file: &FileRef, mounts: &mut Mounts) -> Option<PlannedFile> {
     let (dir, name) = dir::open_parent(file).ok()?;
     let opened = dirfd::open_file(&dir, &name, Access::Read).ok()?;
     let stat = meta::stat(&opened).ok()?;
     let traits = mounts.of(stat.id.dev, || Some(&opened));
-    (stat.id == file.id && stat.stamp == file.stamp).then(|| Found {
+    (stat.id == file.id && stat.stamp == file.stamp).then(|| PlannedFile {
         links: stat.nlink,
         allocated: Space::allocated(&stat).own,
         space: Space::of(&opened, &stat, &traits),

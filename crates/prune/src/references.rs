@@ -33,7 +33,7 @@ use crate::step::Action;
 
 /// Position of a directory in relation to references and destination.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-struct Place {
+struct WatchedPlace {
     reference: bool,
     destination: bool,
     /// It may be a directory of a reference under another number.
@@ -49,7 +49,7 @@ pub(crate) struct WatchedPlaces<'a> {
     opened: HashSet<Identity>,
     /// The destination itself lies below a reference, where nothing is to change.
     barred: bool,
-    known: HashMap<Identity, Place>,
+    known: HashMap<Identity, WatchedPlace>,
     /// Under which other numbers references are seen.
     views: Views,
     /// Directories in which entries of a reference's are seen.
@@ -179,7 +179,7 @@ impl<'a> WatchedPlaces<'a> {
         Ok(self.views.file(self.references, dir, name, self.cancel)?)
     }
 
-    fn place(&mut self, dir: &OwnedFd) -> Result<Place, Skip> {
+    fn place(&mut self, dir: &OwnedFd) -> Result<WatchedPlace, Skip> {
         let id = meta::stat(dir)?.id;
         if let Some(place) = self.known.get(&id) {
             return Ok(*place);
@@ -189,8 +189,8 @@ impl<'a> WatchedPlaces<'a> {
         Ok(place)
     }
 
-    fn look(&mut self, dir: &OwnedFd) -> Result<Place, Skip> {
-        let mut place = Place::default();
+    fn look(&mut self, dir: &OwnedFd) -> Result<WatchedPlace, Skip> {
+        let mut place = WatchedPlace::default();
         let mut first = true;
         visit_ancestors(dir, |id, at| {
             if std::mem::take(&mut first) && !self.references.is_empty() {

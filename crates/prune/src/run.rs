@@ -20,10 +20,10 @@ use crate::check::open_file::{self, OpenFile};
 use crate::check::precheck::{Ready, Refusal};
 use crate::journal::{About, Journal};
 use crate::leftovers::claim;
-use crate::means::{Run, Shared, State};
+use crate::means::{GroupState, PruneRun, Shared};
 use crate::options::{PruneOptions, RunMode};
 use crate::outcomes::Events;
-use crate::plan::{self, Acted, GroupPlan, Target};
+use crate::plan::{self, Acted, GroupPlan, TargetName};
 use crate::skip::Skip;
 use crate::step::{Action, PruneEvent, PruneSummary, StepKind, StepOutcome};
 use crate::workers;
@@ -48,7 +48,7 @@ pub fn prune(
     let events = RefCell::new(Events::new(observer));
     let mut report = |event: PruneEvent| events.borrow_mut().report(event);
     let (journal, shared) = (journal.map(|journal| &*journal), Shared::default());
-    let mut run = Run::new(options, journal, cancel, shared, &mut report);
+    let mut run = PruneRun::new(options, journal, cancel, shared, &mut report);
     if workers::may_share(options) {
         let mut report = |event: PruneEvent| events.borrow_mut().report(event);
         workers::prune(groups.into_iter(), &mut run, &mut report);
@@ -58,7 +58,7 @@ pub fn prune(
     run.finish()
 }
 
-impl Run<'_> {
+impl PruneRun<'_> {
     /// Acts on a group, unless the run was cancelled.
     pub(super) fn files(&mut self, mut group: FileGroup) {
         if self.means.cancel.is_cancelled() {
@@ -95,10 +95,10 @@ impl Run<'_> {
         let Some(mut kept_file) = plan.choose(|file| self.open_kept(file)) else {
             return;
         };
-        let mut state = State {
+        let mut state = GroupState {
             ledger: Ledger::new(plan.files()),
             is_fresh: true,
-            ..State::default()
+            ..GroupState::default()
         };
         while !self.means.cancel.is_cancelled()
             && let Some(target) = plan.next()
@@ -143,8 +143,8 @@ impl Run<'_> {
     fn target(
         &mut self,
         kept_file: &mut OpenFile,
-        target: &Target<'_>,
-        state: &mut State<'_>,
+        target: &TargetName<'_>,
+        state: &mut GroupState<'_>,
     ) -> Option<OpenFile> {
         let file = target.file;
         let kind = match &self.options.action {
@@ -206,7 +206,7 @@ impl Run<'_> {
         kept_file: &mut OpenFile,
         ready: &mut Ready,
         kind: &StepKind,
-        state: &mut State<'_>,
+        state: &mut GroupState<'_>,
     ) -> Result<StepOutcome, Skip> {
         if ready.held.stat.nlink > 1 {
             let found = (ready.id.dev, ready.held.stat.stamp);
@@ -224,7 +224,7 @@ impl Run<'_> {
         kept_file: &mut OpenFile,
         ready: &Ready,
         kind: &StepKind,
-        state: &mut State<'_>,
+        state: &mut GroupState<'_>,
     ) -> Result<StepOutcome, Skip> {
         self.places.check(&ready.held)?;
         self.places.check_destination()?;
@@ -246,7 +246,7 @@ impl Run<'_> {
         kept_file: &mut OpenFile,
         ready: &mut Ready,
         kind: &StepKind,
-        state: &mut State<'_>,
+        state: &mut GroupState<'_>,
     ) -> Result<StepOutcome, Skip> {
         kept_file.settle()?;
         self.places.check(&ready.held)?;
@@ -328,7 +328,7 @@ impl Run<'_> {
         }
     }
 
-    fn book(&mut self, ready: &Ready, kind: &StepKind, state: &mut State<'_>) -> u64 {
+    fn book(&mut self, ready: &Ready, kind: &StepKind, state: &mut GroupState<'_>) -> u64 {
         let (id, links_left) = (ready.id, ready.links_left);
         let (mode, summary) = (self.options.mode, &mut self.outcomes.summary);
         let ledger = &mut state.ledger;
@@ -361,7 +361,7 @@ impl Run<'_> {
     }
 }
 
-impl State<'_> {
+impl GroupState<'_> {
     /// Takes the state that a step left the kept file in, before the next.
     pub(super) fn catch_up(&mut self, kept_file: &mut OpenFile) {
         if !std::mem::take(&mut self.is_stale) {

@@ -20,7 +20,7 @@ use bc_pool::{Cancel, affordable_workers};
 use bc_walk::Identity;
 
 use crate::journal::Journal;
-use crate::means::{Run, Shared};
+use crate::means::{PruneRun, Shared};
 use crate::options::PruneOptions;
 use crate::step::{Action, PruneEvent, PruneSummary};
 
@@ -72,7 +72,7 @@ pub(super) fn may_share(options: &PruneOptions) -> bool {
 /// If a thread did.
 pub(super) fn prune(
     groups: impl Iterator<Item = FileGroup>,
-    run: &mut Run<'_>,
+    run: &mut PruneRun<'_>,
     report: &mut dyn FnMut(PruneEvent),
 ) {
     let mut batches = GroupBatches::new(groups, run.means.cancel);
@@ -143,7 +143,7 @@ impl RunThreads<'_> {
         let events = RefCell::new(Vec::new());
         let mut keep = |event: PruneEvent| events.borrow_mut().push(event);
         let shared = self.shared.clone();
-        let mut run = Run::new(self.options, self.journal, self.cancel, shared, &mut keep);
+        let mut run = PruneRun::new(self.options, self.journal, self.cancel, shared, &mut keep);
         run.outcomes.tells_later = true;
         while let Some(batch) = self.next() {
             for group in batch.groups {

@@ -20,9 +20,9 @@ use crate::check::freed::TakenSpace;
 use crate::check::meta::difference;
 use crate::check::open_file::{self, OpenFile, Watched};
 use crate::leftovers::sweep::StageSources;
-use crate::means::{Run, State};
+use crate::means::{GroupState, PruneRun};
 use crate::options::Force;
-use crate::plan::{Fact, Facts, Need, Next, Opened, Order, next};
+use crate::plan::{Fact, Facts, Need, Opened, StepDecision, StepRules, next};
 use crate::skip::Skip;
 use crate::step::StepKind;
 
@@ -45,13 +45,13 @@ pub(crate) struct Ready {
     pub(crate) taken: TakenSpace,
 }
 
-impl Run<'_> {
+impl PruneRun<'_> {
     /// Opens `file`; returns its directory's identity and its name too.
     fn open_target(
         &mut self,
         kept_file: &OpenFile,
         file: &FileRef,
-        state: &State<'_>,
+        state: &GroupState<'_>,
     ) -> Result<((Identity, CString), OpenFile), Skip> {
         let (dir, id, name) = self.means.parents.of(file)?;
         let entry = (id, name);
@@ -85,39 +85,39 @@ impl Run<'_> {
         &mut self,
         kept_file: &mut OpenFile,
         file: &FileRef,
-        state: &mut State<'_>,
+        state: &mut GroupState<'_>,
         kind: &mut StepKind,
     ) -> Result<Ready, Refusal> {
-        let open = |run: &mut Run<'_>| run.open_target(kept_file, file, state);
+        let open = |run: &mut PruneRun<'_>| run.open_target(kept_file, file, state);
         let (entry, held) = self.with_descriptors(2, open)?;
         let mut facts = Facts::of(Opened {
             is_kept_file: held.stat.id == kept_file.stat.id,
             is_mounted: held.is_mounted(),
             is_reflinked: state.ledger.is_reflinked(held.stat.id),
         });
-        let mut found = Found {
+        let mut found = OpenedTarget {
             held,
             metadata: None,
             digest: None,
         };
         let (on_metadata_diff, force) = (self.options.on_metadata_diff, self.options.force);
         loop {
-            let order = Order {
+            let rules = StepRules {
                 kind,
                 on_metadata_diff,
                 force,
             };
-            match next(&order, &facts) {
-                Next::Need(need) => {
+            match next(&rules, &facts) {
+                StepDecision::Need(need) => {
                     let fact = self.find_out(need, kept_file, &mut found, state, kind)?;
                     facts.learn(need, fact);
                 }
-                Next::Skip(skip) => return Err(skip.into()),
-                Next::Keep(skip) => return Err(Refusal::Keep(Box::new(found.held), skip)),
-                Next::Step => break,
+                StepDecision::Skip(skip) => return Err(skip.into()),
+                StepDecision::Keep(skip) => return Err(Refusal::Keep(Box::new(found.held), skip)),
+                StepDecision::Step => break,
             }
         }
-        let Found {
+        let OpenedTarget {
             mut held,
             metadata,
             digest,
@@ -152,8 +152,8 @@ impl Run<'_> {
         &mut self,
         need: Need,
         kept_file: &mut OpenFile,
-        found: &mut Found,
-        state: &mut State<'_>,
+        found: &mut OpenedTarget,
+        state: &mut GroupState<'_>,
         kind: &mut StepKind,
     ) -> Result<Fact, Skip> {
         let held = &mut found.held;
@@ -286,7 +286,7 @@ impl Run<'_> {
 }
 
 /// A target that is open, and what was found of it on the way.
-struct Found {
+struct OpenedTarget {
     held: OpenFile,
     metadata: Option<(FileMetadata, FileMetadata)>,
     digest: Option<Digest>,

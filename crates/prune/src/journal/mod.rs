@@ -60,7 +60,7 @@ use crate::options::RunMode;
 use crate::skip::Skip;
 use crate::step::Action;
 
-pub(crate) use self::read::{Copy, Index, Steps, earlier_copies};
+pub(crate) use self::read::{Index, RecordedCopy, Steps, earlier_copies};
 pub(crate) use self::record::{JournalStep, Recorded, TreeAction};
 
 /// Interval at which the lines are forced to the disk.

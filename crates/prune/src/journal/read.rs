@@ -31,7 +31,7 @@ const LONGEST: u64 = 64 << 20;
 
 /// Position of a step's line, and its outcome.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct StepPosition {
     offset: u64,
     length: u32,
     /// Number of the run in the journal that made it: an inode number means one file within a run
@@ -42,7 +42,7 @@ pub(crate) struct Place {
 
 /// The copy that a move to another file system left at its destination.
 #[derive(Clone, Debug)]
-pub(crate) struct Copy {
+pub(crate) struct RecordedCopy {
     pub(crate) id: Identity,
     /// Mark of the file, as in the temporary name of its original.
     pub(crate) mark: Mark,
@@ -63,7 +63,7 @@ struct CopyAt {
 /// All steps of a journal, in the order they were made.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<StepPosition>,
     /// The directories from which names went, with the number of the run.
     pub(crate) emptied: Vec<(u64, Vec<u8>)>,
     /// Start of each run, in nanoseconds since 1970.
@@ -118,7 +118,7 @@ pub(super) enum ReadEnd {
 
 /// The run whose lines are being read.
 #[derive(Default)]
-struct Run {
+struct JournalRun {
     /// Its number; 0 while none has started.
     number: u64,
     roots: Option<HashSet<Vec<u8>>>,
@@ -134,7 +134,7 @@ struct Run {
 pub(super) fn scan(input: impl Read, cancel: &Cancel) -> Result<Index, ReadEnd> {
     let mut input = BufReader::with_capacity(256 << 10, input);
     let mut index = Index::default();
-    let mut run = Run::default();
+    let mut run = JournalRun::default();
     let mut line = Vec::new();
     for number in 1_u64.. {
         if cancel.is_cancelled() {
@@ -186,7 +186,7 @@ const HEADER: &str = "{\"journal\":\"bc dup prune\",\"schema\":";
 const NOT_ONE: &str = "not a journal of bc dup";
 
 impl Index {
-    fn line(&mut self, text: &[u8], run: &mut Run) -> Result<(), Flaw> {
+    fn line(&mut self, text: &[u8], run: &mut JournalRun) -> Result<(), Flaw> {
         let json = |error: serde_json::Error| error.to_string();
         let probe: Probe = match serde_json::from_slice(text) {
             Ok(probe) => probe,
@@ -250,7 +250,7 @@ impl Index {
                 self.destinations.insert((hash(&to), self.places.len()));
             }
             run.open.insert(entry.step, self.places.len());
-            self.places.push(Place {
+            self.places.push(StepPosition {
                 offset: self.at,
                 // At most LONGEST.
                 length: text.len() as u32,
@@ -266,12 +266,12 @@ impl Index {
         read_line(file, place.offset, place.length)
     }
 
-    fn copy(&self, file: &File, at: usize) -> io::Result<Option<Copy>> {
+    fn copy(&self, file: &File, at: usize) -> io::Result<Option<RecordedCopy>> {
         let Some(copy) = self.copies.get(&at) else {
             return Ok(None);
         };
         let line: Copied = read_line(file, copy.offset, copy.length)?;
-        Ok(Some(Copy {
+        Ok(Some(RecordedCopy {
             id: copy.mark.id,
             mark: copy.mark,
             origin: copy.origin,
@@ -287,7 +287,7 @@ fn hash(path: &[u8]) -> u64 {
     hasher.finish()
 }
 
-impl Run {
+impl JournalRun {
     /// The place of the step that a line about `step` belongs to; `None` if its begin may be among
     /// the damaged lines.
     fn open(&self, step: u64) -> Result<Option<usize>, String> {
@@ -305,7 +305,7 @@ fn read_line<T: DeserializeOwned>(file: &File, offset: u64, length: u32) -> io::
     Ok(serde_json::from_slice(&text)?)
 }
 
-fn begin(header: &RunHeader, number: u64) -> Result<Run, String> {
+fn begin(header: &RunHeader, number: u64) -> Result<JournalRun, String> {
     if header.journal != MAGIC || !(1..=SCHEMA).contains(&header.schema) {
         return Err("written by another program or version".to_owned());
     }
@@ -313,7 +313,7 @@ fn begin(header: &RunHeader, number: u64) -> Result<Run, String> {
     let roots = roots
         .filter(|roots| roots.iter().all(|root| root.starts_with(b"/")))
         .ok_or("a root that is no absolute path")?;
-    Ok(Run {
+    Ok(JournalRun {
         number,
         roots: (header.schema > 1).then_some(roots),
         open: HashMap::new(),
@@ -359,7 +359,7 @@ impl Steps {
     }
 
     /// The step with this place in the index, and its copy.
-    pub(crate) fn entry(&self, at: usize) -> io::Result<(JournalStep, Option<Copy>)> {
+    pub(crate) fn entry(&self, at: usize) -> io::Result<(JournalStep, Option<RecordedCopy>)> {
         let entry = self.index.entry(&self.file, at)?;
         Ok((entry, self.index.copy(&self.file, at)?))
     }

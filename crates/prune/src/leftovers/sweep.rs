@@ -20,19 +20,19 @@ use crate::check::compare::compare;
 use crate::check::meta::not_in;
 use crate::check::open_file::{self, OpenFile};
 use crate::leftovers::{self, LeftFiles, RemovableStage, claim};
-use crate::means::{Run, State};
+use crate::means::{GroupState, PruneRun};
 use crate::options::{OnMetadataDiff, RunMode};
 use crate::skip::Skip;
 use crate::step::{Action, Step, StepKind, StepOutcome};
 
-impl Run<'_> {
+impl PruneRun<'_> {
     /// A regular file that a killed run left under a temporary name: removed
     /// like a duplicate that is deleted.
     pub(crate) fn left_over(
         &mut self,
         kept_file: &mut OpenFile,
         file: &FileRef,
-        state: &mut State<'_>,
+        state: &mut GroupState<'_>,
     ) {
         let step = self.step(StepKind::Leftover, file, kept_file);
         state.catch_up(kept_file);
@@ -52,7 +52,7 @@ impl Run<'_> {
         &mut self,
         kept_file: &mut OpenFile,
         file: &FileRef,
-        state: &mut State<'_>,
+        state: &mut GroupState<'_>,
     ) -> Result<StepOutcome, Skip> {
         let stamp = state.stamps.get(&file.id).copied().unwrap_or(file.stamp);
         let stamp = if file.id == kept_file.stat.id {

@@ -21,11 +21,11 @@ pub(crate) struct GroupPlan<'g> {
     kept: Option<&'g FileRef>,
     /// The file that comes next.
     at: usize,
-    names: Option<Names<'g>>,
+    names: Option<PendingNames<'g>>,
 }
 
 /// Names of the file at hand that are still to come.
-struct Names<'g> {
+struct PendingNames<'g> {
     rest: VecDeque<OrderedName<'g>>,
     end: Option<&'g FileRef>,
     /// The first that is known to stay.
@@ -36,7 +36,7 @@ struct Names<'g> {
 
 /// A name that is to be acted on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Target<'g> {
+pub(crate) struct TargetName<'g> {
     pub(crate) file: &'g FileRef,
     /// A killed run left it.
     pub(crate) is_leftover: bool,
@@ -111,7 +111,7 @@ impl<'g> GroupPlan<'g> {
     }
 
     /// Returns the next name to act on; `None` at the end, and before a file was chosen.
-    pub(crate) fn next(&mut self) -> Option<Target<'g>> {
+    pub(crate) fn next(&mut self) -> Option<TargetName<'g>> {
         let kept = self.kept?;
         loop {
             let is_end = self.at == self.inodes.len();
@@ -123,7 +123,7 @@ impl<'g> GroupPlan<'g> {
                 }
                 names.pending = names.pending.saturating_sub(1);
                 let other = names.stays.or(names.end);
-                return Some(Target {
+                return Some(TargetName {
                     file: name.file,
                     is_leftover: name.is_leftover,
                     is_last: is_end && names.rest.is_empty(),
@@ -137,7 +137,7 @@ impl<'g> GroupPlan<'g> {
                 continue;
             }
             let order = NameOrder::of(self.group, inode, kept, self.rules);
-            self.names = Some(Names {
+            self.names = Some(PendingNames {
                 end: order.names.last().map(|name| name.file),
                 stays: order.stays(),
                 pending: order.acted() + 1,
@@ -148,7 +148,7 @@ impl<'g> GroupPlan<'g> {
 
     /// Takes note of what became of the last target. Returns true if it is the kept file from here
     /// on; then the names behind it are not tried.
-    pub(crate) fn acted(&mut self, target: &Target<'g>, acted: Acted) -> bool {
+    pub(crate) fn acted(&mut self, target: &TargetName<'g>, acted: Acted) -> bool {
         let takes_over = acted == Acted::TakesOver && self.rules.may_stay(target.file);
         if takes_over {
             self.kept = Some(target.file);

@@ -96,9 +96,9 @@ impl Facts {
     }
 }
 
-/// Next thing to do about a target.
+/// StepDecision thing to do about a target.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Next {
+pub(crate) enum StepDecision {
     /// Find this out.
     Need(Need),
     /// Leave it.
@@ -111,13 +111,13 @@ pub(crate) enum Next {
 
 /// Kind of step and how strict it is to be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Order<'k> {
+pub(crate) struct StepRules<'k> {
     pub(crate) kind: &'k StepKind,
     pub(crate) on_metadata_diff: OnMetadataDiff,
     pub(crate) force: Force,
 }
 
-impl Order<'_> {
+impl StepRules<'_> {
     /// Returns what this step needs, in order.
     fn needs(&self) -> impl Iterator<Item = Need> {
         let of_kind: &[Need] = match self.kind {
@@ -172,38 +172,38 @@ impl Order<'_> {
 }
 
 /// Returns the next thing to do about a target of which these facts are known.
-pub(crate) fn next(order: &Order<'_>, facts: &Facts) -> Next {
+pub(crate) fn next(rules: &StepRules<'_>, facts: &Facts) -> StepDecision {
     let Opened {
         is_kept_file,
         is_mounted,
         is_reflinked,
     } = facts.opened;
     if is_kept_file {
-        return Next::Skip(Skip::AlreadyLinked);
+        return StepDecision::Skip(Skip::AlreadyLinked);
     }
     if is_mounted {
-        return Next::Skip(Skip::MountPoint);
+        return StepDecision::Skip(Skip::MountPoint);
     }
-    if *order.kind == StepKind::Reflink && is_reflinked {
-        return Next::Skip(Skip::AlreadyShared);
+    if *rules.kind == StepKind::Reflink && is_reflinked {
+        return StepDecision::Skip(Skip::AlreadyShared);
     }
-    for need in order.needs() {
+    for need in rules.needs() {
         match facts.known(need) {
-            None => return Next::Need(need),
+            None => return StepDecision::Need(need),
             Some(fact) => {
-                if let Some(skip) = order.refusal(need, fact) {
-                    return Next::Skip(skip);
+                if let Some(skip) = rules.refusal(need, fact) {
+                    return StepDecision::Skip(skip);
                 }
             }
         }
     }
     // Only a file with the same content takes over.
     if facts.known(Need::Below) == Some(Fact::Is(true)) {
-        return Next::Keep(Skip::KeeperBelow);
+        return StepDecision::Keep(Skip::KeeperBelow);
     }
     match facts.known(Need::Names) {
-        Some(Fact::Names { has, most }) if has >= most => Next::Keep(Skip::NewKeeper),
-        _ => Next::Step,
+        Some(Fact::Names { has, most }) if has >= most => StepDecision::Keep(Skip::NewKeeper),
+        _ => StepDecision::Step,
     }
 }
 
@@ -229,11 +229,11 @@ mod tests {
     }
 
     /// Goes on until there is a decision; returns what was needed on the way, too.
-    fn decide(order: &Order<'_>, others: &[(Need, Fact)]) -> (Vec<Need>, Next) {
+    fn decide(rules: &StepRules<'_>, others: &[(Need, Fact)]) -> (Vec<Need>, StepDecision) {
         let (mut facts, mut needed) = (Facts::of(Opened::default()), Vec::new());
         loop {
-            match next(order, &facts) {
-                Next::Need(need) => {
+            match next(rules, &facts) {
+                StepDecision::Need(need) => {
                     assert!(!needed.contains(&need), "{need:?} is asked for twice");
                     needed.push(need);
                     facts.learn(need, answer(need, others));
@@ -243,8 +243,8 @@ mod tests {
         }
     }
 
-    fn order(kind: &StepKind) -> Order<'_> {
-        Order {
+    fn strict(kind: &StepKind) -> StepRules<'_> {
+        StepRules {
             kind,
             on_metadata_diff: OnMetadataDiff::Refuse,
             force: Force::No,
@@ -267,13 +267,13 @@ mod tests {
         for kind in kinds() {
             for on_metadata_diff in [OnMetadataDiff::Refuse, OnMetadataDiff::Ignore] {
                 for force in [Force::No, Force::Yes] {
-                    let order = Order {
+                    let rules = StepRules {
                         kind: &kind,
                         on_metadata_diff,
                         force,
                     };
-                    let (needed, decided) = decide(&order, &[]);
-                    assert_eq!(decided, Next::Step, "{kind:?}");
+                    let (needed, decided) = decide(&rules, &[]);
+                    assert_eq!(decided, StepDecision::Step, "{kind:?}");
                     assert_eq!(needed[0], Need::KeptUnchanged);
                     assert_eq!(*needed.last().unwrap(), Need::Content);
                     // The only name of a file is given up only where files can be told apart.
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn what_is_cheap_to_find_is_looked_for_first() {
-        let (needed, _) = decide(&order(&StepKind::Hardlink), &[]);
+        let (needed, _) = decide(&strict(&StepKind::Hardlink), &[]);
         use Need::*;
         let expected = [
             KeptUnchanged,
@@ -324,50 +324,66 @@ mod tests {
         let flag = (Need::Flags, flags(true, Some("flag")));
         let keys = (Need::Flags, flags(false, Some("flag")));
         for (kind, fact, expected) in [
-            (StepKind::Hardlink, apart, Next::Skip(xdev)),
-            (moved.clone(), apart, Next::Step),
-            (StepKind::Delete, apart, Next::Step),
-            (StepKind::Hardlink, owner, Next::Skip(differs("owner"))),
-            (StepKind::Hardlink, flag, Next::Skip(differs("flag"))),
+            (StepKind::Hardlink, apart, StepDecision::Skip(xdev)),
+            (moved.clone(), apart, StepDecision::Step),
+            (StepKind::Delete, apart, StepDecision::Step),
+            (
+                StepKind::Hardlink,
+                owner,
+                StepDecision::Skip(differs("owner")),
+            ),
+            (
+                StepKind::Hardlink,
+                flag,
+                StepDecision::Skip(differs("flag")),
+            ),
             (
                 StepKind::Hardlink,
                 keys,
-                Next::Skip(Skip::EncryptionDiffers),
+                StepDecision::Skip(Skip::EncryptionDiffers),
             ),
             (
                 StepKind::Symlink(Vec::new()),
                 keys,
-                Next::Skip(Skip::EncryptionDiffers),
+                StepDecision::Skip(Skip::EncryptionDiffers),
             ),
             // They go by content.
-            (StepKind::Delete, owner, Next::Step),
-            (moved, owner, Next::Step),
-            (StepKind::Reflink, owner, Next::Step),
-            (StepKind::Hardlink, full, Next::Keep(Skip::NewKeeper)),
-            (StepKind::Hardlink, below, Next::Keep(Skip::KeeperBelow)),
+            (StepKind::Delete, owner, StepDecision::Step),
+            (moved, owner, StepDecision::Step),
+            (StepKind::Reflink, owner, StepDecision::Step),
+            (
+                StepKind::Hardlink,
+                full,
+                StepDecision::Keep(Skip::NewKeeper),
+            ),
+            (
+                StepKind::Hardlink,
+                below,
+                StepDecision::Keep(Skip::KeeperBelow),
+            ),
         ] {
-            let decided = decide(&order(&kind), &[fact]).1;
+            let decided = decide(&strict(&kind), &[fact]).1;
             assert_eq!(decided, expected, "{kind:?} {fact:?}");
         }
         // A kept file that has all its names and would be copied up is in a lower layer first.
-        let decided = decide(&order(&StepKind::Hardlink), &[full, below]).1;
-        assert_eq!(decided, Next::Keep(Skip::KeeperBelow));
+        let decided = decide(&strict(&StepKind::Hardlink), &[full, below]).1;
+        assert_eq!(decided, StepDecision::Keep(Skip::KeeperBelow));
     }
 
     #[test]
     fn metadata_may_be_ignored_and_encryption_may_not() {
-        let order = Order {
+        let rules = StepRules {
             on_metadata_diff: OnMetadataDiff::Ignore,
-            ..order(&StepKind::Hardlink)
+            ..strict(&StepKind::Hardlink)
         };
         let flag = (Need::Flags, flags(true, Some("flag")));
-        let (needed, decided) = decide(&order, &[flag]);
-        assert_eq!(decided, Next::Step);
+        let (needed, decided) = decide(&rules, &[flag]);
+        assert_eq!(decided, StepDecision::Step);
         assert!(!needed.contains(&Need::Metadata));
         let keys = (Need::Flags, flags(false, None));
         assert_eq!(
-            decide(&order, &[keys]).1,
-            Next::Skip(Skip::EncryptionDiffers)
+            decide(&rules, &[keys]).1,
+            StepDecision::Skip(Skip::EncryptionDiffers)
         );
     }
 
@@ -381,21 +397,24 @@ mod tests {
             })
         };
         for kind in kinds() {
-            let order = order(&kind);
+            let rules = strict(&kind);
             for (facts, expected) in [
                 (
                     seen(true, true, true),
-                    Some(Next::Skip(Skip::AlreadyLinked)),
+                    Some(StepDecision::Skip(Skip::AlreadyLinked)),
                 ),
-                (seen(false, true, true), Some(Next::Skip(Skip::MountPoint))),
+                (
+                    seen(false, true, true),
+                    Some(StepDecision::Skip(Skip::MountPoint)),
+                ),
                 (
                     seen(false, false, true),
-                    (kind == StepKind::Reflink).then_some(Next::Skip(Skip::AlreadyShared)),
+                    (kind == StepKind::Reflink).then_some(StepDecision::Skip(Skip::AlreadyShared)),
                 ),
                 (seen(false, false, false), None),
             ] {
-                let expected = expected.unwrap_or(Next::Need(Need::KeptUnchanged));
-                assert_eq!(next(&order, &facts), expected, "{kind:?} {facts:?}");
+                let expected = expected.unwrap_or(StepDecision::Need(Need::KeptUnchanged));
+                assert_eq!(next(&rules, &facts), expected, "{kind:?} {facts:?}");
             }
         }
     }

@@ -20,13 +20,13 @@ use rustix::io::Errno;
 use super::leftovers::StageMeans;
 use super::moved::is_copy;
 use super::names::Another;
-use super::{Found, Original, Undo, UndoOutcome, fewer_links, find, may_be};
+use super::{NamedEntry, Original, Undo, UndoOutcome, fewer_links, find, may_be};
 use crate::act::moving::relocate::apart;
 use crate::check::abilities;
 use crate::check::compare::mounts_differ;
 use crate::check::meta::{entitled, foresee, not_in, takes_attribute};
 use crate::check::open_file::OpenFile;
-use crate::journal::{Copy, JournalStep, Recorded};
+use crate::journal::{JournalStep, Recorded, RecordedCopy};
 use crate::options::RunMode;
 use crate::skip::Skip;
 
@@ -40,7 +40,7 @@ impl Undo<'_> {
     }
 
     /// Returns the file that a name leads to, or would by then.
-    pub(super) fn find(&self, path: &[u8], recorded: &Recorded) -> Result<Found, Skip> {
+    pub(super) fn find(&self, path: &[u8], recorded: &Recorded) -> Result<NamedEntry, Skip> {
         if let Some(now) = self.now(path) {
             return find(now, recorded);
         }
@@ -170,7 +170,7 @@ impl Undo<'_> {
     pub(super) fn would_fill(
         &mut self,
         entry: &JournalStep,
-        copy: Option<Copy>,
+        copy: Option<RecordedCopy>,
     ) -> Result<UndoOutcome, Skip> {
         match entry.action.as_str() {
             "delete" => self.would_make(entry, None, None),
@@ -215,7 +215,7 @@ impl Undo<'_> {
     pub(super) fn would_bring(
         &mut self,
         entry: &JournalStep,
-        copy: Option<&Copy>,
+        copy: Option<&RecordedCopy>,
         held: &OpenFile,
         dir: Option<&OwnedFd>,
     ) -> Result<UndoOutcome, Skip> {

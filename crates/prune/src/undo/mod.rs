@@ -213,7 +213,7 @@ struct Original {
 }
 
 /// State of a name, with a link not followed.
-struct Found {
+struct NamedEntry {
     dir: OwnedFd,
     name: CString,
     stat: Option<FileStat>,
@@ -232,7 +232,7 @@ fn reference(path: &[u8], recorded: &Recorded) -> FileRef {
     }
 }
 
-fn find(path: &[u8], recorded: &Recorded) -> Result<Found, Skip> {
+fn find(path: &[u8], recorded: &Recorded) -> Result<NamedEntry, Skip> {
     let (dir, name) = dir::open_parent(&reference(path, recorded))?;
     let stat = match meta::stat_at(&dir, &name) {
         Ok(stat) => Some(stat),
@@ -242,7 +242,7 @@ fn find(path: &[u8], recorded: &Recorded) -> Result<Found, Skip> {
         }) => None,
         Err(failed) => return Err(failed.into()),
     };
-    Ok(Found { dir, name, stat })
+    Ok(NamedEntry { dir, name, stat })
 }
 
 /// Returns true if this may be the file that a journal recorded: its device may have another number
@@ -251,7 +251,7 @@ fn may_be(now: &Mark, before: &Mark) -> bool {
     now.id == before.id || now.proves_mounted(before)
 }
 
-impl Found {
+impl NamedEntry {
     /// Returns the mark of the file, to be compared with a recorded one; `None` if there is no file
     /// of that number.
     fn mark(&self, recorded: &Mark) -> Option<Mark> {
@@ -318,7 +318,7 @@ impl Undo<'_> {
         &mut self,
         entry: &JournalStep,
         took_effect: Option<bool>,
-        copy: Option<journal::Copy>,
+        copy: Option<journal::RecordedCopy>,
         path: &[u8],
     ) -> Result<UndoOutcome, Skip> {
         let made = copy.as_ref().map(|copy| copy.id);
@@ -371,7 +371,7 @@ impl Undo<'_> {
         &mut self,
         entry: &JournalStep,
         took_effect: Option<bool>,
-        copy: Option<journal::Copy>,
+        copy: Option<journal::RecordedCopy>,
         path: &[u8],
     ) -> Result<UndoOutcome, Skip> {
         if self.mode == RunMode::DryRun && self.trees.foresees(path) {
@@ -411,7 +411,7 @@ impl Undo<'_> {
         &mut self,
         entry: &JournalStep,
         path: &[u8],
-        found: Found,
+        found: NamedEntry,
     ) -> Result<UndoOutcome, Skip> {
         let there = found.hold(path)?;
         let ours = match entry.action.as_str() {
@@ -495,7 +495,7 @@ impl Undo<'_> {
         &mut self,
         entry: &JournalStep,
         path: &[u8],
-        found: Found,
+        found: NamedEntry,
         source: Option<&OpenFile>,
     ) -> Result<UndoOutcome, Skip> {
         if found.stat.is_some() {

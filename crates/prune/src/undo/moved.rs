@@ -8,17 +8,17 @@ use bc_fs::meta::clipped;
 use bc_walk::{FileKind, FileStat};
 
 use super::names::{Another, ContentProof};
-use super::{Found, Undo, UndoOutcome, may_be};
+use super::{NamedEntry, Undo, UndoOutcome, may_be};
 use crate::act::moving::aside::give_up;
 use crate::act::moving::existing_target::Arrived;
 use crate::act::moving::existing_target::CopyOrigin;
-use crate::act::moving::relocate::{How, Move, MoveMeans};
+use crate::act::moving::relocate::{Move, MoveMeans, MoveMethod};
 use crate::check::compare::check_distinct;
 use crate::check::compare::compare;
 use crate::check::dir::Dir;
 use crate::check::meta::{carried_back, entitled, not_in};
 use crate::check::open_file::OpenFile;
-use crate::journal::{Copy, JournalStep, Steps};
+use crate::journal::{JournalStep, RecordedCopy, Steps};
 use crate::options::OnMetadataDiff;
 use crate::skip::Skip;
 
@@ -56,9 +56,9 @@ impl Undo<'_> {
         &mut self,
         entry: &JournalStep,
         took_effect: Option<bool>,
-        copy: Option<Copy>,
+        copy: Option<RecordedCopy>,
         path: &[u8],
-        found: Found,
+        found: NamedEntry,
     ) -> Result<UndoOutcome, Skip> {
         let from = entry.destination().ok_or(Skip::Gone)?;
         let moved = match self.find(&from, &entry.target) {
@@ -99,7 +99,7 @@ impl Undo<'_> {
             self.remember(entry, path, ContentProof::Unproven);
             return Ok(UndoOutcome::Unneeded);
         };
-        let made = |copy: &Copy| there.may_be(&copy.mark);
+        let made = |copy: &RecordedCopy| there.may_be(&copy.mark);
         if in_place && !copy.as_ref().is_some_and(made) {
             return Ok(UndoOutcome::Unneeded);
         }
@@ -118,9 +118,9 @@ impl Undo<'_> {
     fn bring_back(
         &mut self,
         entry: &JournalStep,
-        copy: Option<&Copy>,
+        copy: Option<&RecordedCopy>,
         path: &[u8],
-        found: Found,
+        found: NamedEntry,
         mut held: OpenFile,
     ) -> Result<UndoOutcome, Skip> {
         held.watch()?;
@@ -150,7 +150,11 @@ impl Undo<'_> {
             name: &found.name,
             to: path,
             // A file that is not the moved one keeps its metadata.
-            how: if same { How::Rename } else { How::Copy },
+            how: if same {
+                MoveMethod::Rename
+            } else {
+                MoveMethod::Copy
+            },
             metadata,
             lost,
             on_metadata_diff: OnMetadataDiff::Ignore,
@@ -189,7 +193,7 @@ impl Undo<'_> {
     pub(super) fn wanted(
         &self,
         entry: &JournalStep,
-        copy: Option<&Copy>,
+        copy: Option<&RecordedCopy>,
         there: &OpenFile,
     ) -> Result<FileMetadata, Skip> {
         let before = entry.target.metadata().ok_or(Skip::Changed)?;
@@ -209,8 +213,8 @@ impl Undo<'_> {
         &mut self,
         entry: &JournalStep,
         path: &[u8],
-        found: Found,
-        moved: Option<Found>,
+        found: NamedEntry,
+        moved: Option<NamedEntry>,
         from: &[u8],
     ) -> Result<UndoOutcome, Skip> {
         let source = moved
@@ -225,7 +229,7 @@ impl Undo<'_> {
         &mut self,
         entry: &JournalStep,
         path: &[u8],
-        original: Found,
+        original: NamedEntry,
         mut copy: OpenFile,
         wanted: Option<&FileMetadata>,
     ) -> Result<UndoOutcome, Skip> {
@@ -268,7 +272,7 @@ impl Undo<'_> {
 }
 
 /// Returns true if a file is the copy that the move made.
-pub(super) fn is_copy(copy: &Copy, held: &OpenFile) -> bool {
+pub(super) fn is_copy(copy: &RecordedCopy, held: &OpenFile) -> bool {
     may_be(&held.mark(), &copy.mark)
 }
 

@@ -15,8 +15,8 @@ use bc_fs::meta;
 use bc_fs::path::split;
 use bc_walk::{FileKind, Identity};
 
-use super::{Found, Undo, reference};
-use crate::act::moving::copy::{Blocks, CopiedFile, Copy, copy, digest};
+use super::{NamedEntry, Undo, reference};
+use crate::act::moving::copy::{Blocks, CopiedFile, ProvenCopy, copy, digest};
 use crate::act::moving::relocate;
 use crate::check::dir;
 use crate::check::meta::difference;
@@ -52,7 +52,7 @@ pub(super) enum ContentProof {
 /// Another name of a step's file.
 pub(super) enum Another {
     /// It leads to the file, or would by then: with its path.
-    There(Found, Vec<u8>),
+    There(NamedEntry, Vec<u8>),
     /// It is the first one of a file that a dry run would have made: its path.
     Foreseen(Vec<u8>),
 }
@@ -233,7 +233,7 @@ impl Undo<'_> {
         entry: &JournalStep,
         dir: &OwnedFd,
         there: Option<&OpenFile>,
-    ) -> Result<Copy, Skip> {
+    ) -> Result<ProvenCopy, Skip> {
         let expected: Digest = entry.digest().ok_or(Skip::Changed)?;
         let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
         let kept;

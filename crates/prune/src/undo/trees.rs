@@ -20,7 +20,7 @@ use bc_fs::volume;
 use bc_walk::{FileKind, FileStat, Identity};
 use rustix::io::Errno;
 
-use super::{Found, Undo, UndoOutcome, find};
+use super::{NamedEntry, Undo, UndoOutcome, find};
 use crate::act::moving::copy::given;
 use crate::check::caller::FileOwner;
 use crate::check::meta::{give_link_metadata, give_metadata, give_times, lacking, read_metadata};
@@ -130,7 +130,7 @@ impl Undo<'_> {
         &mut self,
         entry: &JournalStep,
         path: &[u8],
-        found: Found,
+        found: NamedEntry,
     ) -> Result<UndoOutcome, Skip> {
         match &found.stat {
             Some(stat) if stat.kind() == FileKind::Dir => return Ok(UndoOutcome::Unneeded),
@@ -164,7 +164,7 @@ impl Undo<'_> {
         &mut self,
         entry: &JournalStep,
         path: &[u8],
-        found: Found,
+        found: NamedEntry,
     ) -> Result<UndoOutcome, Skip> {
         let text = entry.text().ok_or(Skip::Changed)?;
         match &found.stat {
@@ -206,7 +206,7 @@ impl Undo<'_> {
         &mut self,
         entry: &JournalStep,
         text: &[u8],
-        found: &Found,
+        found: &NamedEntry,
     ) -> Result<Vec<String>, Skip> {
         let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
         let _claim = self.blocked.claim(&found.dir, self.cancel)?;
@@ -244,7 +244,7 @@ impl Undo<'_> {
         &mut self,
         entry: &JournalStep,
         path: &[u8],
-        found: Found,
+        found: NamedEntry,
     ) -> Result<UndoOutcome, Skip> {
         if found.stat.is_some() {
             return match found.may_be(&entry.target.mark()) {
@@ -312,7 +312,7 @@ impl Undo<'_> {
         &mut self,
         entry: &JournalStep,
         path: &[u8],
-        found: Found,
+        found: NamedEntry,
     ) -> Result<UndoOutcome, Skip> {
         let is_dir = |stat: &FileStat| stat.kind() == FileKind::Dir;
         let Some(stat) = found.stat.filter(is_dir) else {

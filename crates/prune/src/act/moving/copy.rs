@@ -26,7 +26,7 @@ use crate::skip::Skip;
 /// A finished copy under a temporary name of its directory. All that is done
 /// to it is done through the descriptor it was created with: a name may be
 /// given to another file at any time.
-pub(crate) struct Copy {
+pub(crate) struct ProvenCopy {
     pub(crate) name: CString,
     pub(crate) id: Identity,
     pub(crate) file: OwnedFd,
@@ -68,7 +68,7 @@ pub(crate) fn copy(
     dir: &OwnedFd,
     temps: &Temps,
     cancel: &Cancel,
-) -> Result<Copy, Skip> {
+) -> Result<ProvenCopy, Skip> {
     let CopiedFile {
         file: source,
         size,
@@ -105,7 +105,7 @@ pub(crate) fn copy(
         Ok((stat.id, made, digest, refused))
     });
     match written {
-        Ok((id, made, digest, refused)) => Ok(Copy {
+        Ok((id, made, digest, refused)) => Ok(ProvenCopy {
             name,
             id,
             file,

@@ -20,7 +20,7 @@ use crate::check::meta::{give_dir_metadata, read_dir_metadata};
 use crate::check::open_file::OpenFile;
 use crate::leftovers;
 use crate::leftovers::sweep::StageSources;
-use crate::means::Run;
+use crate::means::PruneRun;
 use crate::options::OnMetadataDiff;
 use crate::skip::Skip;
 use crate::step::{Action, StepKind};
@@ -126,7 +126,7 @@ fn make_dir(at: &OwnedFd, name: &CStr, source: &[u8]) -> Result<(), Skip> {
     Ok(())
 }
 
-impl Run<'_> {
+impl PruneRun<'_> {
     /// Removes leftovers from where a file is to be moved to, if that is there.
     pub(crate) fn sweep_destination(&mut self, to: &[u8], sources: StageSources<'_>) {
         if let Some((dir, _)) = self.look_up(to)

@@ -14,15 +14,15 @@ use bc_fs::meta;
 use bc_fs::mount::Answer;
 
 use self::existing_target::Arrived;
-use self::relocate::{How, Move, MoveMeans};
+use self::relocate::{Move, MoveMeans, MoveMethod};
 use crate::check::compare::mounts_differ;
 use crate::check::dir::Dir;
 use crate::check::open_file::OpenFile;
-use crate::means::{Run, State};
+use crate::means::{GroupState, PruneRun};
 use crate::options::RunMode;
 use crate::skip::Skip;
 
-impl Run<'_> {
+impl PruneRun<'_> {
     /// Proves that nothing is in the way of moving `target` to `to`, or that the existing target is
     /// its copy.
     pub(crate) fn check_destination(
@@ -68,7 +68,7 @@ impl Run<'_> {
         target: &OpenFile,
         to: &[u8],
         number: Option<u64>,
-        state: &mut State<'_>,
+        state: &mut GroupState<'_>,
     ) -> Result<Vec<String>, Skip> {
         let (to_dir, name) = place.ok_or(Skip::Changed)?;
         let source = target.stat.id;
@@ -83,8 +83,8 @@ impl Run<'_> {
         let arrived = state.arrived.as_ref().filter(|(id, _)| *id == source);
         // Renamed, each name of a file of a lower layer would be copied up on its own.
         let how = match arrived.is_some() && self.abilities.traits(target).copy_up == Answer::Yes {
-            true => How::Copy,
-            false => How::Rename,
+            true => MoveMethod::Copy,
+            false => MoveMethod::Rename,
         };
         let acceptable = self.copies.acceptable(self.options, kept_file, target, to);
         let journal = self.journal.zip(number);

@@ -37,7 +37,7 @@ pub(crate) struct Move<'a> {
     /// The path of the new name, for people.
     pub(crate) to: &'a [u8],
     /// Rename where possible, or copy always.
-    pub(crate) how: How,
+    pub(crate) how: MoveMethod,
     /// FileMetadata for a copy; `lost` lists the parts that were left out before.
     pub(crate) metadata: FileMetadata,
     pub(crate) lost: Vec<String>,
@@ -58,7 +58,7 @@ pub(crate) type WouldLose<'a> = dyn Fn(&FileMetadata) -> Option<String> + 'a;
 
 /// The ways to move.
 #[derive(Clone, Copy, Eq, PartialEq)]
-pub(crate) enum How {
+pub(crate) enum MoveMethod {
     /// Renames; copies where the destination is on another file system.
     Rename,
     /// Copies.
@@ -93,7 +93,7 @@ impl Move<'_> {
         means: MoveMeans<'_>,
         proof: impl Fn() -> Result<(), Skip>,
     ) -> Result<Placed, Skip> {
-        if self.how == How::Copy {
+        if self.how == MoveMethod::Copy {
             return self.across(means, proof);
         }
         let (target, to_dir, name) = (self.target, self.to_dir, self.name);

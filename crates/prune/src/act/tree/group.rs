@@ -15,7 +15,7 @@ use crate::act::moving::destination;
 use crate::check::compare::mounts_differ;
 use crate::check::freed::Ledger;
 use crate::journal::Journal;
-use crate::means::{Run, State};
+use crate::means::{GroupState, PruneRun};
 use crate::options::{PruneOptions, RunMode};
 use crate::skip::Skip;
 use crate::step::{Action, StepOutcome};
@@ -62,7 +62,7 @@ impl DoneDirs {
     }
 }
 
-impl Run<'_> {
+impl PruneRun<'_> {
     pub(super) fn tree_group(&mut self, mut group: TreeGroup, done: &mut DoneDirs) {
         group.copies.retain(|copy| !done.is_gone(copy));
         self.protect_trees(&mut group.copies);
@@ -76,10 +76,10 @@ impl Run<'_> {
             files.map(|at| copy.at(at))
         });
         let files: Vec<FileRef> = files.collect();
-        let mut state = State {
+        let mut state = GroupState {
             ledger: Ledger::new(files.iter().collect()),
             stamps: std::mem::take(&mut done.stamps),
-            ..State::default()
+            ..GroupState::default()
         };
         for target in rest {
             let rules = &self.options.rules;
@@ -161,7 +161,7 @@ impl Run<'_> {
         &mut self,
         pair: &TreePair<'_>,
         done: &DoneDirs,
-        state: &mut State<'_>,
+        state: &mut GroupState<'_>,
     ) -> Result<StepOutcome, Skip> {
         let way = self.way(pair)?;
         let freed = self.prove(pair, done, state)?;

@@ -24,7 +24,7 @@ use bc_pool::Cancel;
 use self::group::DoneDirs;
 use crate::act::moving::destination;
 use crate::journal::Journal;
-use crate::means::{Run, Shared};
+use crate::means::{PruneRun, Shared};
 use crate::options::PruneOptions;
 use crate::outcomes::Events;
 use crate::step::{Action, PruneEvent, PruneSummary, TreeStep};
@@ -50,7 +50,7 @@ pub fn prune_trees(
     let mut events = Events::new(observer);
     let mut report = |event: PruneEvent| events.report(event);
     let (journal, shared) = (journal.map(|journal| &*journal), Shared::default());
-    let mut run = Run::new(options, journal, cancel, shared, &mut report);
+    let mut run = PruneRun::new(options, journal, cancel, shared, &mut report);
     let mut done = DoneDirs::new(run.journal, options);
     for group in groups {
         if cancel.is_cancelled() {

@@ -17,18 +17,18 @@ use super::{DoneDirs, TreePair};
 use crate::check::abilities;
 use crate::check::open_file::{self, OpenFile};
 use crate::check::precheck::{Ready, Refusal};
-use crate::means::{Run, State};
+use crate::means::{GroupState, PruneRun};
 use crate::options::RunMode;
 use crate::skip::Skip;
 use crate::step::{StepKind, StepOutcome};
 
-impl Run<'_> {
+impl PruneRun<'_> {
     /// Proves that the target may go; returns the bytes that a dry run would free. Changes nothing.
     pub(super) fn prove(
         &mut self,
         pair: &TreePair<'_>,
         done: &DoneDirs,
-        state: &mut State<'_>,
+        state: &mut GroupState<'_>,
     ) -> Result<u64, Skip> {
         pair.check_shape()?;
         pair.check_name()?;
@@ -124,7 +124,7 @@ impl Run<'_> {
         &mut self,
         twin: &FileRef,
         file: &FileRef,
-        state: &mut State<'_>,
+        state: &mut GroupState<'_>,
     ) -> Result<u64, Skip> {
         // Its directory is renamed, or it goes: permission for a deletion is enough.
         let mut kind = StepKind::Delete;
@@ -134,10 +134,10 @@ impl Run<'_> {
             RunMode::DryRun => self.precheck(&mut kept_file, file, state, &mut kind),
             // It is proven again right before it goes, and then taken note of.
             RunMode::Execute => {
-                let mut scratch = State {
+                let mut scratch = GroupState {
                     stamps: std::mem::take(&mut state.stamps),
                     pending: 1,
-                    ..State::default()
+                    ..GroupState::default()
                 };
                 let ready = self.precheck(&mut kept_file, file, &mut scratch, &mut kind);
                 state.stamps = scratch.stamps;
@@ -157,7 +157,7 @@ impl Run<'_> {
         kept_file: &mut OpenFile,
         ready: &mut Ready,
         kind: &StepKind,
-        state: &mut State<'_>,
+        state: &mut GroupState<'_>,
     ) -> Result<u64, Skip> {
         match self.perform(kept_file, ready, kind, state)? {
             StepOutcome::Would { freed } => Ok(freed),
@@ -167,7 +167,7 @@ impl Run<'_> {
 }
 
 /// Opens the file that stays, in the state that it was found in or that this run left it in.
-pub(super) fn open_twin(twin: &FileRef, state: &State<'_>) -> Result<OpenFile, Skip> {
+pub(super) fn open_twin(twin: &FileRef, state: &GroupState<'_>) -> Result<OpenFile, Skip> {
     let opened = match state.stamps.get(&twin.id) {
         None => open_file::open(twin, twin.stamp),
         Some(stamp) => open_file::open_again(twin, *stamp),

@@ -15,7 +15,7 @@ use crate::act::moving::destination;
 use crate::act::temp::remove;
 use crate::check::open_file::{OpenFile, identity_at};
 use crate::journal::{Journal, TreeAction};
-use crate::means::{Run, State};
+use crate::means::{GroupState, PruneRun};
 use crate::skip::Skip;
 use crate::step::{Action, StepKind, StepOutcome};
 
@@ -51,12 +51,12 @@ struct Progress {
     any: bool,
 }
 
-impl Run<'_> {
+impl PruneRun<'_> {
     /// Removes a proven directory with all that is in it.
     pub(super) fn empty_tree(
         &mut self,
         pair: &TreePair<'_>,
-        state: &mut State<'_>,
+        state: &mut GroupState<'_>,
     ) -> Result<StepOutcome, Skip> {
         let mut progress = Progress::default();
         let emptied = self.empty(pair, state, &mut progress);
@@ -75,7 +75,7 @@ impl Run<'_> {
     fn empty(
         &mut self,
         pair: &TreePair<'_>,
-        state: &mut State<'_>,
+        state: &mut GroupState<'_>,
         progress: &mut Progress,
     ) -> Result<(), Skip> {
         for at in pair.dirs() {
@@ -145,7 +145,7 @@ impl Run<'_> {
         &mut self,
         twin: &FileRef,
         file: &FileRef,
-        state: &mut State<'_>,
+        state: &mut GroupState<'_>,
     ) -> Result<u64, Skip> {
         let mut kind = StepKind::Delete;
         let mut kept_file = open_twin(twin, state)?;
