@@ -96,6 +96,28 @@ impl Temps {
     }
 }
 
+/// Removes a temporary name that still leads to the file that we made; one that stays is met by the
+/// next run.
+pub(crate) fn withdraw(dir: &OwnedFd, temp: &CStr, ours: Identity) {
+    if let Ok(Some(id)) = identity_at(dir, temp)
+        && id == ours
+    {
+        let _ = entry::unlink(dir, temp);
+    }
+}
+
+/// Gives a file that we made, which has a temporary name, its own one, which is free; where that is
+/// refused, the file goes.
+pub(crate) fn give_name(
+    dir: &OwnedFd,
+    temp: &CStr,
+    ours: Identity,
+    name: &CStr,
+) -> Result<(), Skip> {
+    let named = entry::rename_new(dir, temp, dir, name);
+    Ok(named.inspect_err(|_| withdraw(dir, temp, ours))?)
+}
+
 /// Removes a temporary name, provided that it still leads to the file that we made. Returns `why`,
 /// or the report that it could not be removed.
 pub(crate) fn discard(target: &OpenFile, temp: &CStr, ours: Identity, why: Skip) -> Skip {

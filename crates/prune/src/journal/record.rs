@@ -15,17 +15,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::open_file::OpenFile;
 use crate::skip::Skip;
+use crate::step::StepKind;
 
 /// Format name in the first line.
 pub(super) const MAGIC: &str = "bc dup prune";
 
 /// The version written. Version 1 had no roots; until version 2 a step ended before the next began.
 pub(super) const SCHEMA: u32 = 3;
-
-/// Actions that a step of a journal can record; the names are [`Action::name`]'s.
-///
-/// [`Action::name`]: crate::Action::name
-const ACTIONS: [&str; 5] = ["hardlink", "reflink", "symlink", "delete", "move"];
 
 /// The first line of a run.
 #[derive(Deserialize, Serialize)]
@@ -337,6 +333,19 @@ impl JournalStep {
         bytes.starts_with(b"/").then_some(bytes)
     }
 
+    /// Returns the change that was made to a file, as it was printed, but for the text of a link;
+    /// `None` for directories and links in them.
+    pub(crate) fn kind(&self) -> Option<StepKind> {
+        Some(match self.action.as_str() {
+            "hardlink" => StepKind::Hardlink,
+            "reflink" => StepKind::Reflink,
+            "symlink" => StepKind::Symlink(Vec::new()),
+            "delete" => StepKind::Delete,
+            "move" => StepKind::Move(self.destination().unwrap_or_default()),
+            _ => return None,
+        })
+    }
+
     /// Returns the action on a directory or a link; `None` for files.
     pub(crate) fn tree_action(&self) -> Option<TreeAction> {
         let mut all = TreeAction::ALL.into_iter();
@@ -354,7 +363,8 @@ impl JournalStep {
     fn is_complete(&self) -> bool {
         let has = match self.tree_action() {
             None => {
-                self.digest().is_some() && (self.action != "move" || self.destination().is_some())
+                let is_move = matches!(self.kind(), Some(StepKind::Move(_)));
+                self.digest().is_some() && (!is_move || self.destination().is_some())
             }
             Some(TreeAction::RemoveLink) => self.text().is_some(),
             Some(TreeAction::MoveDirectory) => self.destination().is_some(),
@@ -366,7 +376,7 @@ impl JournalStep {
     /// Returns the reason to refuse it, if there is one: undo acts on nothing that this accepts
     /// unless every path lies in one of `roots`. A journal of version 1 has none recorded.
     pub(super) fn flaw(&self, roots: Option<&HashSet<Vec<u8>>>) -> Option<String> {
-        if !ACTIONS.contains(&self.action.as_str()) && self.tree_action().is_none() {
+        if self.kind().is_none() && self.tree_action().is_none() {
             let action = bc_fs::escape(self.action.as_bytes()).into_owned();
             return Some(format!("unknown action '{action}'"));
         }

@@ -29,6 +29,7 @@ use crate::check::open_file::OpenFile;
 use crate::journal::{JournalStep, Recorded, RecordedCopy};
 use crate::options::RunMode;
 use crate::skip::Skip;
+use crate::step::StepKind;
 
 impl Undo<'_> {
     /// Returns the outcome of a name that comes back without these properties.
@@ -172,10 +173,9 @@ impl Undo<'_> {
         entry: &JournalStep,
         copy: Option<RecordedCopy>,
     ) -> Result<UndoOutcome, Skip> {
-        match entry.action.as_str() {
-            "delete" => self.would_make(entry, None, None),
-            "move" => {
-                let from = entry.destination().ok_or(Skip::Gone)?;
+        match entry.kind() {
+            Some(StepKind::Delete) => self.would_make(entry, None, None),
+            Some(StepKind::Move(from)) => {
                 let moved = self.find(&from, &entry.target)?;
                 if moved.stat.is_none() {
                     return match self.foresees(&from, entry) {

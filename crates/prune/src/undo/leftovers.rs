@@ -3,22 +3,20 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use bc_edit::content;
 use bc_edit::entry;
 use bc_edit::names::prune as prune_names;
 use bc_edit::names::prune::Mark;
-use bc_fs::call::FailedCall;
+use bc_edit::swap::{NotDone, Swap};
 use bc_fs::dirfd;
 use bc_fs::meta;
 use bc_fs::path::{sibling, split};
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity};
-use rustix::io::Errno;
 
-use super::reference;
-use crate::act::moving::copy::digest;
+use super::{has_content, reference};
 use crate::act::temp::{self, Temps};
 use crate::check::compare::check_distinct;
 use crate::check::compare::compare;
@@ -57,6 +55,27 @@ struct SetAside {
     id: Identity,
     /// The file on the other side of a move, where its name says so.
     other: Option<Mark>,
+}
+
+impl SetAside {
+    /// Opens the file with a temporary name if it is this one, with the content of the step's.
+    ///
+    /// The number of its device may be another one since it was mounted again; after a copy of the
+    /// whole tree its own is, and the name identifies the copy's original.
+    fn find_as(
+        &self,
+        entry: &JournalStep,
+        dir: &OwnedFd,
+        left: &CString,
+        cancel: &Cancel,
+    ) -> Option<OpenFile> {
+        let held = OpenFile::find(dir, left, left.as_bytes()).ok()?;
+        let is_named =
+            self.other.is_some() && prune_names::aside_for(left.as_bytes()) == self.other;
+        let is_it = (is_named || held.stat.id.ino == self.id.ino)
+            && has_content(entry, &held, cancel).is_ok_and(|has| has);
+        is_it.then_some(held)
+    }
 }
 
 impl Leftovers {
@@ -221,20 +240,8 @@ impl Leftovers {
         if open_file::identity_at(dir, name)?.is_some() {
             return Ok(None);
         }
-        // The number of its device may be another one since it was mounted again; after a copy of
-        // the whole tree its own is, and the name identifies the copy's original.
-        let size = entry.target.stamp().size;
-        let SetAside { id, other } = wanted;
-        let is_it = |held: &OpenFile| {
-            let reported = other.is_some() && prune_names::aside_for(held.name.as_bytes()) == other;
-            (reported || held.stat.id.ino == id.ino)
-                && held.stat.stamp.size == size
-                && digest(&held.file, size, cancel).is_ok_and(|it| Some(it) == entry.digest())
-        };
-        let found = names.iter().position(|left| {
-            OpenFile::find(dir, left, left.as_bytes()).is_ok_and(|held| is_it(&held))
-        });
-        let Some(at) = found else {
+        let is_it = |left: &CString| wanted.find_as(entry, dir, left, cancel).is_some();
+        let Some(at) = names.iter().position(is_it) else {
             return Ok(None);
         };
         if mode == RunMode::Execute {
@@ -254,13 +261,13 @@ impl Leftovers {
         cancel: &Cancel,
     ) -> Option<(CString, FileStat)> {
         let names = self.found.get(&meta::stat(dir).ok()?.id)?;
-        let size = entry.target.stamp().size;
+        let wanted = SetAside {
+            id: entry.target.id(),
+            other: None,
+        };
         names.iter().find_map(|left| {
-            let held = OpenFile::find(dir, left, left.as_bytes()).ok()?;
-            let is_it = held.stat.id.ino == entry.target.id().ino
-                && held.stat.stamp.size == size
-                && digest(&held.file, size, cancel).is_ok_and(|it| Some(it) == entry.digest());
-            is_it.then(|| (left.clone(), held.stat.clone()))
+            let held = wanted.find_as(entry, dir, left, cancel)?;
+            Some((left.clone(), held.stat))
         })
     }
 
@@ -389,33 +396,33 @@ impl Leftovers {
 /// and removes that. The file stays whatever happens.
 pub(super) fn put_in_place(there: &OpenFile, aside: &CStr, id: Identity) -> Result<(), Skip> {
     let dir: &OwnedFd = &there.dir;
-    match entry::exchange(dir, aside, &there.name) {
-        Ok(()) => {}
-        // The file system cannot swap names: a last look, then the rename.
-        Err(FailedCall {
-            errno: Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP,
-            ..
-        }) => {
-            there.check_content()?;
-            there.check_name()?;
-            return Ok(entry::rename(dir, aside, &there.name)?);
-        }
-        Err(failed) => return Err(failed.into()),
-    }
-    let is_it = open_file::identity_at(dir, &there.name).map(|found| found == Some(id));
-    let proven = match is_it {
-        Ok(true) => there.check_content_at(aside),
-        Ok(false) => Err(Skip::Changed),
-        Err(why) => Err(why),
+    let swap = Swap {
+        dir: dir.as_fd(),
+        staged: aside.to_bytes(),
+        ours: id,
+        name: there.name.to_bytes(),
+        replaced: there.stat.id,
     };
-    if let Err(why) = proven {
-        return Err(match entry::exchange(dir, aside, &there.name) {
-            Ok(()) => why,
-            Err(_) => Skip::Displaced(sibling(&there.path, aside.to_bytes())),
-        });
+    let settle = || {
+        if open_file::identity_at(dir, &there.name)? != Some(id) {
+            return Err(Skip::Changed);
+        }
+        there.check_content_at(aside)?;
+        content::sync_dir(dir)?;
+        Ok(entry::unlink(dir, aside).map_err(|failed| temp::left(there, aside, failed.errno)))
+    };
+    let look = || {
+        there.check_content()?;
+        there.check_name().map(Ok)
+    };
+    match swap.put_over(settle, look) {
+        Ok(removed) => removed,
+        Err(NotDone::Failed(failed)) => Err(failed.into()),
+        Err(NotDone::Refused(why)) => Err(why),
+        Err(NotDone::Displaced { .. }) => {
+            Err(Skip::Displaced(sibling(&there.path, aside.to_bytes())))
+        }
     }
-    content::sync_dir(dir)?;
-    entry::unlink(dir, aside).map_err(|failed| temp::left(there, aside, failed.errno))
 }
 
 /// Means by which copies in the making are removed.
@@ -427,11 +434,8 @@ pub(super) struct StageMeans<'u> {
 
 /// Returns true if a name leads to a file with all of the content of the step's.
 fn is_all_of(entry: &JournalStep, dir: &OwnedFd, name: &CString, cancel: &Cancel) -> bool {
-    let size = entry.target.stamp().size;
-    OpenFile::find(dir, name, b"").is_ok_and(|held| {
-        held.stat.stamp.size == size
-            && digest(&held.file, size, cancel).ok().as_ref() == entry.digest().as_ref()
-    })
+    let held = OpenFile::find(dir, name, b"");
+    held.is_ok_and(|held| has_content(entry, &held, cancel).is_ok_and(|has| has))
 }
 
 /// Returns the file that was left under a temporary name if it is the kept one, or equals it: the
@@ -452,14 +456,7 @@ fn equal(
         Some(kept) => check_distinct(kept, &found)
             .and_then(|()| compare(&kept.file, &found.file, kept.stat.stamp.size, cancel))
             .map(|_| true),
-        None => {
-            let size = entry.target.stamp().size;
-            let digest = || digest(&found.file, size, cancel);
-            match found.stat.stamp.size == size {
-                true => digest().map(|digest| Some(digest) == entry.digest()),
-                false => Ok(false),
-            }
-        }
+        None => has_content(entry, &found, cancel),
     };
     same.is_ok_and(|same| same).then_some(found)
 }

@@ -19,7 +19,6 @@ use std::path::Path;
 
 use bc_digest::Digest;
 use bc_edit::content;
-use bc_edit::entry;
 use bc_edit::metadata::PresentAcl;
 use bc_edit::names::prune::Mark;
 use bc_find::groups::FileRef;
@@ -40,15 +39,16 @@ use self::names::{ContentProof, StrayNames, of_kept};
 use self::trees::Trees;
 use self::volumes::Volumes;
 use crate::act::moving::copy::digest;
-use crate::act::temp::{Temps, replace};
+use crate::act::temp::{Temps, give_name, replace};
 use crate::check::caller::Caller;
 use crate::check::dir;
 use crate::check::meta::{entitled, give_metadata, lacking};
-use crate::check::open_file::{self, OpenFile, identity_at};
+use crate::check::open_file::{self, OpenFile};
 use crate::journal::{self, JournalStep, Recorded, Steps, TreeAction};
 use crate::leftovers::claim::{self, Blocked};
 use crate::options::RunMode;
 use crate::skip::Skip;
+use crate::step::StepKind;
 
 /// Undoes the steps of the journal at `path`, the last one first. Cancelled while it reads, it has
 /// done nothing; later, it stops between two steps or within one that leaves nothing behind. A
@@ -299,6 +299,14 @@ impl NamedEntry {
     }
 }
 
+/// Returns true if an open file is a regular one and has the content that the step was about.
+fn has_content(entry: &JournalStep, held: &OpenFile, cancel: &Cancel) -> Result<bool, Skip> {
+    let size = entry.target.stamp().size;
+    Ok(held.stat.kind() == FileKind::File
+        && held.stat.stamp.size == size
+        && Some(digest(&held.file, size, cancel)?) == entry.digest())
+}
+
 /// Returns the message about a file that has so many names again, and had more.
 fn fewer_links(entry: &JournalStep, names: u64) -> Option<String> {
     let apart = entry.target.nlink().saturating_sub(names);
@@ -377,6 +385,7 @@ impl Undo<'_> {
         if self.mode == RunMode::DryRun && self.trees.foresees(path) {
             return self.would_fill(entry, copy);
         }
+        let kind = entry.kind();
         let found = self.find(path, &entry.target).map_err(|why| match why {
             // The file is perhaps where it was moved to.
             Skip::Gone => Skip::Missing(split(path).0.to_vec()),
@@ -385,24 +394,23 @@ impl Undo<'_> {
         // A step that was never finished. After one that was, the name leads to another file, which
         // was given the number that became free.
         if took_effect != Some(true)
-            && !matches!(entry.action.as_str(), "move" | "reflink")
+            && !matches!(kind, Some(StepKind::Move(_) | StepKind::Reflink))
             && found.may_be(&entry.target.mark())
         {
             self.remember(entry, path, ContentProof::Unproven);
             return Ok(UndoOutcome::Unneeded);
         }
-        match entry.action.as_str() {
-            "hardlink" => self.unlink(entry, path, found),
-            "symlink" => self.unlink(entry, path, found),
-            "delete" => self.recreate(entry, path, found, None),
-            "move" => self.move_back(entry, took_effect, copy, path, found),
+        match kind {
+            Some(StepKind::Hardlink | StepKind::Symlink(_)) => self.unlink(entry, path, found),
+            Some(StepKind::Delete) => self.recreate(entry, path, found, None),
+            Some(StepKind::Move(_)) => self.move_back(entry, took_effect, copy, path, found),
             // It changed no name: reflinked files are separate files as they are.
-            "reflink" => {
+            Some(StepKind::Reflink) => {
                 self.is_recorded(entry, &found.hold(path)?)?;
                 Ok(UndoOutcome::Unneeded)
             }
             // Reading the journal let nothing else through.
-            _ => Err(Skip::Changed),
+            Some(StepKind::Leftover) | None => Err(Skip::Changed),
         }
     }
 
@@ -414,8 +422,8 @@ impl Undo<'_> {
         found: NamedEntry,
     ) -> Result<UndoOutcome, Skip> {
         let there = found.hold(path)?;
-        let ours = match entry.action.as_str() {
-            "symlink" if there.stat.kind() == FileKind::Symlink => {
+        let ours = match entry.kind() {
+            Some(StepKind::Symlink(_)) if there.stat.kind() == FileKind::Symlink => {
                 let kept = || entry.kept_file.path().unwrap_or_default();
                 match meta::stat_through(&there.dir, &there.name) {
                     Ok(leads) => {
@@ -425,7 +433,7 @@ impl Undo<'_> {
                     Err(failed) => return Err(of_kept(entry, failed.into())),
                 }
             }
-            "hardlink" => {
+            Some(StepKind::Hardlink) => {
                 let shared = || there.stat.nlink > 1 && Some(there.stat.id) == self.kept_now(entry);
                 may_be(&there.mark(), &entry.kept_file.mark()) || shared()
             }
@@ -506,25 +514,17 @@ impl Undo<'_> {
         }
         let _claim = self.blocked.claim(&found.dir, self.cancel)?;
         let (temp, id, lost) = self.make(entry, &found.dir, source)?;
-        if let Err(failed) = entry::rename_new(&found.dir, &temp, &found.dir, &found.name) {
-            if let Ok(Some(there)) = identity_at(&found.dir, &temp)
-                && there == id
-            {
-                let _ = entry::unlink(&found.dir, &temp);
-            }
-            return Err(failed.into());
-        }
+        give_name(&found.dir, &temp, id, &found.name)?;
         let _ = content::sync_dir(&found.dir);
         Ok(self.done(entry, id, path, &found.dir, lost))
     }
 
     /// Proves that an open file has the content that the step was about.
     fn is_recorded(&self, entry: &JournalStep, held: &OpenFile) -> Result<(), Skip> {
-        let size = entry.target.stamp().size;
-        let same = held.stat.kind() == FileKind::File
-            && held.stat.stamp.size == size
-            && Some(digest(&held.file, size, self.cancel)?) == entry.digest();
-        if same { Ok(()) } else { Err(Skip::Changed) }
+        match has_content(entry, held, self.cancel)? {
+            true => Ok(()),
+            false => Err(Skip::Changed),
+        }
     }
 
     /// Records the restored file; returns the outcome, with what is missing of it.

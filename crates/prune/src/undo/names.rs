@@ -17,7 +17,7 @@ use bc_walk::{FileKind, Identity};
 
 use super::{NamedEntry, Undo, reference};
 use crate::act::moving::copy::{Blocks, CopiedFile, ProvenCopy, copy, digest};
-use crate::act::moving::relocate;
+use crate::act::temp;
 use crate::check::dir;
 use crate::check::meta::difference;
 use crate::check::meta::entitled;
@@ -224,7 +224,7 @@ impl Undo<'_> {
         let temp = self
             .temps
             .name(|temp| entry::rename_new(dir, &made.name, dir, temp))
-            .inspect_err(|_| relocate::withdraw(dir, &made.name, made.id))?;
+            .inspect_err(|_| temp::withdraw(dir, &made.name, made.id))?;
         Ok((temp, made.id, made.refused))
     }
 

@@ -22,9 +22,11 @@ use rustix::io::Errno;
 
 use super::{NamedEntry, Undo, UndoOutcome, find};
 use crate::act::moving::copy::given;
+use crate::act::temp::give_name;
+use crate::act::tree::rename_dir;
 use crate::check::caller::FileOwner;
 use crate::check::meta::{give_link_metadata, give_metadata, give_times, lacking, read_metadata};
-use crate::check::open_file::identity_at;
+use crate::check::open_file::OpenFile;
 use crate::journal::{Index, JournalStep, TreeAction};
 use crate::leftovers;
 use crate::options::RunMode;
@@ -221,11 +223,8 @@ impl Undo<'_> {
         if let Err(errno) = give_link_metadata(&metadata, &held) {
             lost.push(not_given(errno));
         }
-        let placed = entry::rename_new(&found.dir, &temp, &found.dir, &found.name);
-        if let Err(failed) = placed {
-            let _ = entry::unlink(&found.dir, &temp);
-            return Err(failed.into());
-        }
+        let made = meta::stat(&held)?.id;
+        give_name(&found.dir, &temp, made, &found.name)?;
         Ok(lost)
     }
 
@@ -260,12 +259,12 @@ impl Undo<'_> {
             None => return Err(Skip::Missing(to)),
         }
         let opened = dirfd::open_listed(&there.dir, &there.name)?;
-        let moved = Mark::of(&opened, meta::stat(&opened)?.id);
-        let (before, ino) = (entry.target.mark(), moved.id.ino);
+        let held = OpenFile::link(opened, &there.dir, &there.name, &to)?;
+        let (before, moved) = (entry.target.mark(), held.mark());
         // The number of the device may be another one since it was mounted again.
         let is_it = match before.born_ns.is_some() && moved.born_ns.is_some() {
             true => moved.proves_mounted(&before),
-            false => ino == before.id.ino,
+            false => moved.id.ino == before.id.ino,
         };
         if !is_it {
             return Err(Skip::Changed);
@@ -274,12 +273,7 @@ impl Undo<'_> {
             self.trees.foreseen.insert(path.to_vec());
             return Ok(UndoOutcome::Would { lost: Vec::new() });
         }
-        entry::rename_new(&there.dir, &there.name, &found.dir, &found.name)?;
-        let back = identity_at(&found.dir, &found.name)?;
-        if back.is_none_or(|id| id.ino != ino) {
-            entry::rename_new(&found.dir, &found.name, &there.dir, &there.name)?;
-            return Err(Skip::Changed);
-        }
+        rename_dir(&held, &found.dir, &found.name, path)?;
         let _ = content::sync_dir(&found.dir);
         Ok(UndoOutcome::Restored { lost: Vec::new() })
     }

@@ -7,20 +7,18 @@ use std::os::fd::OwnedFd;
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_edit::InodeFlags;
 use bc_edit::content;
-use bc_edit::entry;
 use bc_edit::metadata::{FileMetadata, PresentAcl};
 use bc_edit::names::prune::Mark;
 use bc_fs::compare::piece;
 use bc_fs::dirfd;
 use bc_fs::meta;
 use bc_pool::Cancel;
-use bc_walk::{FileStat, Identity};
+use bc_walk::Identity;
 use rustix::io::Errno;
 
-use crate::act::temp::Temps;
+use crate::act::temp::{Temps, withdraw};
 use crate::check::compare::compare;
 use crate::check::meta::{give_metadata, give_times, read_metadata};
-use crate::check::open_file::identity_at;
 use crate::skip::Skip;
 
 /// A finished copy under a temporary name of its directory. All that is done
@@ -114,7 +112,9 @@ pub(crate) fn copy(
             refused,
         }),
         Err(why) => {
-            drop_part(dir, &name, &file);
+            if let Ok(ours) = meta::stat(&file) {
+                withdraw(dir, &name, ours.id);
+            }
             Err(why)
         }
     }
@@ -132,16 +132,6 @@ pub(crate) fn given(flags: Option<&InodeFlags>, file: &OwnedFd) -> Result<Vec<St
         format!("{name}: {}", std::io::Error::from(errno))
     };
     Ok(refused.into_iter().map(said).collect())
-}
-
-/// Removes an unfinished copy if the name still leads to it; the next run removes one that stays.
-fn drop_part(dir: &OwnedFd, name: &CStr, file: &OwnedFd) {
-    let ours = rustix::fs::fstat(file).map(|stat| FileStat::from(&stat).id);
-    if let (Ok(ours), Ok(Some(id))) = (ours, identity_at(dir, name))
-        && ours == id
-    {
-        let _ = entry::unlink(dir, name);
-    }
 }
 
 /// A piece of zeros is left a hole.

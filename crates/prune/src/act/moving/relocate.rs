@@ -21,7 +21,7 @@ use rustix::io::Errno;
 use crate::act::moving::aside::{give_up, take_back};
 use crate::act::moving::copy::{Blocks, CopiedFile, copy};
 use crate::act::moving::existing_target::{self, Acceptable, Arrived, CopyOrigin};
-use crate::act::temp::Temps;
+use crate::act::temp::{Temps, withdraw};
 use crate::check::compare::compare;
 use crate::check::meta::read_metadata;
 use crate::check::open_file::{OpenFile, identity_at};
@@ -378,15 +378,6 @@ fn taken(failed: FailedCall) -> Skip {
         Skip::DestinationExists(None)
     } else {
         failed.into()
-    }
-}
-
-/// Removes a temporary name of a copy whose original stays.
-pub(crate) fn withdraw(dir: &OwnedFd, name: &CString, ours: Identity) {
-    if let Ok(Some(id)) = identity_at(dir, name)
-        && id == ours
-    {
-        let _ = entry::unlink(dir, name);
     }
 }
 

@@ -21,6 +21,8 @@ mod remove;
 use bc_find::groups::{FileRef, TreeCopy, TreeGroup, TreeKind};
 use bc_pool::Cancel;
 
+pub(crate) use self::remove::rename_dir;
+
 use self::group::DoneDirs;
 use crate::act::moving::destination;
 use crate::journal::Journal;

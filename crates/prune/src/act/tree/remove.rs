@@ -206,7 +206,7 @@ impl PruneRun<'_> {
             to: Some(to),
             ..TreeChange::new(TreeAction::MoveDirectory, &held, &kept)
         };
-        self.journalled(change, || rename(&held, &to_dir, &name, to))?;
+        self.journalled(change, || rename_dir(&held, &to_dir, &name, to))?;
         self.copies.taken.insert(to.to_vec());
         Ok(StepOutcome::done(0))
     }
@@ -232,10 +232,15 @@ fn hold(dir: &FileRef) -> Result<OpenFile, Skip> {
 
 /// Renames the directory that is held, and no other: another one that had its name by then is put
 /// back.
-fn rename(held: &OpenFile, to_dir: &OwnedFd, name: &CString, to: &[u8]) -> Result<(), Skip> {
+pub(crate) fn rename_dir(
+    held: &OpenFile,
+    to_dir: &OwnedFd,
+    name: &CString,
+    to: &[u8],
+) -> Result<(), Skip> {
     entry::rename_new(&held.dir, &held.name, to_dir, name)?;
     match identity_at(to_dir, name) {
-        Ok(Some(id)) if id == held.stat.id => Ok(()),
+        Ok(Some(id)) if held.is(id) => Ok(()),
         _ => match entry::rename_new(to_dir, name, &held.dir, &held.name) {
             Ok(()) => Err(Skip::Changed),
             Err(_) => Err(Skip::Displaced(to.to_vec())),
