@@ -40,12 +40,12 @@ use bc_fs::shortage::Wait;
 use bc_pool::{Cancel, Growth, Metering, WorkerHandle, WorkerPanic, Workers};
 use bc_walk::{EntryId, Listing};
 
-use self::files::Start;
+use self::files::Started;
 use self::slot::{Silent, Slot};
 use crate::buffer::Pool;
 use crate::open::{NEEDED, Opener};
 use crate::plan::{Hand, Plan};
-use crate::queue::Queue;
+use crate::queue::ReadQueue;
 use crate::steady::{Clock, Unsettled, pause};
 use crate::types::{Choice, Consumer, Feed, ReadOptions, ReadStats, Want};
 use crate::waits::Latency;
@@ -160,7 +160,7 @@ struct Pump<'a, C> {
     /// The wait for a descriptor with nothing to close.
     wait: Wait<'a>,
     pool: Pool,
-    queue: Queue<'a>,
+    queue: ReadQueue<'a>,
     /// Latency of reads where nothing reports what is resident.
     latency: Latency,
     /// Latency of opens where a server is asked.
@@ -225,7 +225,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
             short: false,
             wait: listing.shortage().wait(NEEDED),
             pool,
-            queue: Queue::new(options.backend, slots, &options.residency),
+            queue: ReadQueue::new(options.backend, slots, &options.residency),
             latency: Latency::default(),
             open_latency: Latency::default(),
             knows_waits: false,
@@ -261,8 +261,8 @@ impl<'a, C: Consumer> Pump<'a, C> {
             {
                 let Some(slot) = self.free.pop() else { break };
                 let start = self.start(slot);
-                deep = start == Start::InFlight;
-                exhausted = start == Start::NoMore;
+                deep = start == Started::InFlight;
+                exhausted = start == Started::NoMore;
                 if exhausted {
                     break;
                 }

@@ -9,7 +9,7 @@ use crate::waits::{Call, CallHistory, Residency};
 
 /// The ring of one worker, made when it is first needed: over resident files
 /// `Choice::Auto` never makes one.
-pub(crate) struct Queue<'a> {
+pub(crate) struct ReadQueue<'a> {
     choice: Choice,
     slots: usize,
     ring: Option<Ring<'a>>,
@@ -38,9 +38,9 @@ pub(crate) enum FirstTry {
 const STEADY: u32 = 64;
 const SAMPLE: u32 = 4;
 
-impl<'a> Queue<'a> {
-    pub(crate) fn new(choice: Choice, slots: usize, residency: &Residency) -> Queue<'a> {
-        Queue {
+impl<'a> ReadQueue<'a> {
+    pub(crate) fn new(choice: Choice, slots: usize, residency: &Residency) -> ReadQueue<'a> {
+        ReadQueue {
             choice,
             slots,
             ring: None,
@@ -165,8 +165,8 @@ impl<'a> Queue<'a> {
 mod tests {
     use super::*;
 
-    fn queue(choice: Choice) -> Queue<'static> {
-        Queue::new(choice, 1, &Residency::default())
+    fn queue(choice: Choice) -> ReadQueue<'static> {
+        ReadQueue::new(choice, 1, &Residency::default())
     }
 
     #[test]

@@ -119,7 +119,7 @@ const PROBE: u8 = 16;
 pub(crate) struct Latency {
     score: u8,
     queued: u8,
-    idle: Idle,
+    idle: IdleProcessors,
 }
 
 impl Latency {
@@ -182,7 +182,7 @@ const SHARE: u64 = 5;
 ///
 /// The source is `/proc/stat`, read while nothing is queued: a queue keeps processors busy.
 #[derive(Debug, Default)]
-pub(crate) struct Idle {
+pub(crate) struct IdleProcessors {
     last: Option<(Instant, ProcessorTimes)>,
     found: bool,
 }
@@ -195,7 +195,7 @@ struct ProcessorTimes {
     all: u64,
 }
 
-impl Idle {
+impl IdleProcessors {
     /// True if a good part of the processors was idle between earlier calls and this one. `false`
     /// at first; where the system does not report it, they are taken to be.
     pub(crate) fn is_found(&mut self) -> bool {
@@ -229,7 +229,7 @@ impl Idle {
 
     /// Forgets the answer, so that the next call looks again.
     pub(crate) fn forget(&mut self) {
-        *self = Idle::default();
+        *self = IdleProcessors::default();
     }
 }
 

@@ -25,7 +25,7 @@ const SMALL_FILES: u32 = 8;
 
 /// Result of an attempt to start a file.
 #[derive(Clone, Copy, Eq, PartialEq)]
-pub(super) enum Start {
+pub(super) enum Started {
     /// Filled, failed, or short of a buffer: without waiting in any case.
     Done,
     /// Waiting for the ring.
@@ -38,7 +38,7 @@ pub(super) enum Start {
 
 impl<C: Consumer> Pump<'_, C> {
     /// Starts the next entry of the plan in a free slot.
-    pub(super) fn start(&mut self, slot: usize) -> Start {
+    pub(super) fn start(&mut self, slot: usize) -> Started {
         let (entry, want) = if let Some(deferred) = self.deferred.pop() {
             deferred
         } else if let Some(again) = self.next_again() {
@@ -47,20 +47,20 @@ impl<C: Consumer> Pump<'_, C> {
             (entry, self.consumer.want(entry))
         } else {
             self.free.push(slot);
-            return Start::NoMore;
+            return Started::NoMore;
         };
         let opened = self.open(slot, entry, want);
         let file = match opened {
             Ok(Some(file)) => file,
-            Ok(None) => return Start::InFlight,
+            Ok(None) => return Started::InFlight,
             Err(_) if self.defers(&opened) => {
                 self.free.push(slot);
                 self.deferred.push((entry, want));
-                return Start::Deferred;
+                return Started::Deferred;
             }
             Err(error) => {
                 self.finish_unopened(slot, entry, error);
-                return Start::Done;
+                return Started::Done;
             }
         };
         self.opened(slot, entry, want, file)
@@ -73,7 +73,7 @@ impl<C: Consumer> Pump<'_, C> {
         entry: EntryId,
         want: Want,
         file: OwnedFd,
-    ) -> Start {
+    ) -> Started {
         let when = self.consumer.verify(entry);
         let listed = self.unverified(when, entry);
         let verified = listed.is_none();
@@ -81,7 +81,7 @@ impl<C: Consumer> Pump<'_, C> {
             Ok(stat) => stat,
             Err(error) => {
                 self.finish_unopened(slot, entry, error);
-                return Start::Done;
+                return Started::Done;
             }
         };
         self.wait.found();
@@ -120,24 +120,24 @@ impl<C: Consumer> Pump<'_, C> {
             Ok(None) => {
                 self.slots[slot] = Slot::Starved(active);
                 self.starved.push_back(slot);
-                Start::Done
+                Started::Done
             }
             Err(errno) => {
                 self.slots[slot] = Slot::Active(active);
                 self.fail(slot, "read", errno);
-                Start::Done
+                Started::Done
             }
         }
     }
 
     /// Lets go of a file that the consumer has taken care of.
-    fn free_unread(&mut self, slot: usize, file: OwnedFd) -> Start {
+    fn free_unread(&mut self, slot: usize, file: OwnedFd) -> Started {
         // Nothing was written to it.
         let _ = bc_fs::call::close(file);
         self.short = false;
         self.slots[slot] = Slot::Free;
         self.free.push(slot);
-        Start::Done
+        Started::Done
     }
 
     /// Offers a huge file to the consumer, to be read in a way of its own: where this worker has no
@@ -171,7 +171,7 @@ impl<C: Consumer> Pump<'_, C> {
     /// Reads a file that was just opened for `slot`. If one call is all it takes, the consumer sees
     /// it at once and it is done: most files of most trees, at the least cost. Other files go
     /// through a slot.
-    fn read_at_once(&mut self, slot: usize, mut active: Active, way: FirstTry) -> Start {
+    fn read_at_once(&mut self, slot: usize, mut active: Active, way: FirstTry) -> Started {
         if active.cursor.nothing() {
             self.slots[slot] = Slot::Active(active);
             return self.read(slot);
@@ -195,7 +195,7 @@ impl<C: Consumer> Pump<'_, C> {
             Step::Last | Step::LastIfSame if active.confirm => {
                 if let Err(error) = active.confirm(self.listing, self.options.sizes) {
                     self.finish_active(slot, active, Some(error));
-                    return Start::Done;
+                    return Started::Done;
                 }
             }
             Step::Last if matches!(active.watch, Watch::Off) => {}
@@ -204,7 +204,7 @@ impl<C: Consumer> Pump<'_, C> {
                 self.slots[slot] = Slot::Active(active);
                 return match self.make_ready(slot, step) {
                     true => self.read(slot),
-                    false => Start::Done,
+                    false => Started::Done,
                 };
             }
         }
@@ -216,15 +216,15 @@ impl<C: Consumer> Pump<'_, C> {
             "a consumer must consume something"
         );
         self.finish_active(slot, active, None);
-        Start::Done
+        Started::Done
     }
 
     /// Reads into the slot's buffer until it has something for the consumer,
     /// or leaves that to the ring.
-    pub(super) fn read(&mut self, slot: usize) -> Start {
+    pub(super) fn read(&mut self, slot: usize) -> Started {
         loop {
             let Slot::Active(active) = &mut self.slots[slot] else {
-                return Start::Done;
+                return Started::Done;
             };
             if active.cursor.nothing() {
                 if active.confirm {
@@ -233,7 +233,7 @@ impl<C: Consumer> Pump<'_, C> {
                     active.end = true;
                     self.ready.push(slot);
                 }
-                return Start::Done;
+                return Started::Done;
             }
             active.ask(self.chunk);
             let way = match active.plain {
@@ -270,7 +270,7 @@ impl<C: Consumer> Pump<'_, C> {
                                     verify(self.listing, active.opened.entry, active.file())
                                 {
                                     self.finish(slot, Some(error));
-                                    return Start::Done;
+                                    return Started::Done;
                                 }
                                 active.verified = true;
                             }
@@ -281,14 +281,14 @@ impl<C: Consumer> Pump<'_, C> {
                             if let Err(errno) = ring.read(slot, file, buffer, filled, asked, pos) {
                                 self.abandon(errno);
                             }
-                            return Start::InFlight;
+                            return Started::InFlight;
                         }
                     }
                 }
                 Err(errno) => Err(errno),
             };
             if !self.has_read(slot, read) {
-                return Start::Done;
+                return Started::Done;
             }
         }
     }

@@ -155,7 +155,7 @@ fn the_system_tells() {
     let text = std::fs::read_to_string("/proc/stat").expect("/proc is mounted");
     let times = ProcessorTimes::parse(&text).expect("a line of all processors");
     assert!(times.all > times.idle, "{times:?}");
-    let mut idle = Idle::default();
+    let mut idle = IdleProcessors::default();
     assert!(!idle.look() && idle.last.is_some());
     assert!(!idle.look(), "too early to tell");
 }
