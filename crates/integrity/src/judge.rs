@@ -85,10 +85,10 @@ pub(crate) fn is_known_damage(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
     old.damaged.is_some() && old.damaged == new.digest
 }
 
-/// Why nothing tells an edit from damage, of content that differs, if nothing does. So it is with
-/// what was imported from files that hold neither size nor time, with times that cannot be held,
-/// with what may be another file than the recorded one, or have been edited as it was recorded, and where the damage that was found before
-/// is not recorded.
+/// Returns the reason for which nothing tells an edit from damage, if content differs and nothing
+/// does. So it is with entries imported from files that hold neither size nor time, with times that
+/// cannot be held, with files that may be others than the recorded ones, or may have been edited as
+/// they were recorded, and where the damage that was found before is not recorded.
 pub(crate) fn undecided(old: &EntryRef<'_>, new: &EntryRef<'_>) -> Option<&'static str> {
     if old.kind != new.kind || !differ(old.digest, new.digest) {
         return None;

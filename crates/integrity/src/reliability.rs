@@ -170,7 +170,7 @@ impl<'a> Hints<'a> {
         may_hide_an_edit(old, read, || Some(self.mounts.of(device, dir)))
     }
 
-    /// What `ctime` comes to for this file.
+    /// Returns the evidence of `ctime` for this file.
     pub(crate) fn judge(&mut self, id: Option<EntryId>, ctime: Ctime) -> Ctime {
         match ctime {
             // A copy's ctimes are all new.

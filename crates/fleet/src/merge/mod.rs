@@ -1,31 +1,26 @@
 //! `merge`: the manifests of the parts of a tree put together, as if one had read all of it. All
 //! inputs are streamed; nothing grows with their lengths but a file without a name.
 
-mod ahead;
-mod complete;
 mod devices;
 mod lists;
 mod moved;
-mod part;
 mod parts;
 
 use std::io::{self, Write};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
+use bc_integrity::{ManifestFile, Trust, manifest_write_failed};
 use bc_manifest::Failure;
-use bc_manifest::integrity::{Entry, Header, Kind, Trailer, Writer, path_order};
+use bc_manifest::integrity::{Entry, Header, Kind, Trailer, Writer};
 use bc_manifest::time::parse_rfc3339;
 use bc_pool::Cancel;
 use bc_walk::Shard;
 use bc_walk::job::{Error, ErrorKind};
 
-pub use self::lists::{ListFile, MergedLists, merge_lists};
-
-use self::ahead::read_ahead;
 use self::devices::MergedDevices;
+pub use self::lists::{ListFile, MergedLists, merge_lists};
 use self::moved::Inodes;
-use self::part::{Part, part_of};
-use self::parts::{Directories, Parts};
-use bc_integrity::{ManifestFile, Trust, manifest_write_failed};
+use self::parts::{Directories, Part, Parts, part_of};
 
 /// Number of unreadable entries that are returned with their paths.
 const MOST_UNREAD: usize = 10_000;
@@ -213,44 +208,91 @@ fn spilling(error: &io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("temporary file: {error}"))
 }
 
-impl Parts<'_> {
-    /// Passes the entries of all parts, in path order, with the number of the part.
-    fn each(
-        &self,
-        cancel: &Cancel,
-        mut take: impl FnMut(usize, &mut Entry) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let mut open: Vec<Part<'_>> = Vec::with_capacity(self.manifests.len());
-        for manifest in &self.manifests {
-            open.push(Part::open(manifest)?);
-        }
-        // Parts with more entries, the one with the first path last.
-        let mut order = Vec::with_capacity(open.len());
-        for (nth, part) in open.iter_mut().enumerate() {
-            if part.advance()? {
-                order.push(nth);
+/// Entries that are handed over at once.
+const BATCH: usize = 512;
+
+/// Batches that may wait.
+const BATCHES: usize = 4;
+
+/// Passes the entries of all parts in path order first to `see`, on another thread and with the
+/// number of their part, and then to `take`; returns `see`'s state. There is one producer, since the
+/// parts are merged by their paths, and it may not run far ahead.
+fn read_ahead<S: Send>(
+    parts: &Parts<'_>,
+    cancel: &Cancel,
+    state: S,
+    see: impl Fn(&mut S, usize, &mut Entry) -> Result<(), Error> + Send,
+    mut take: impl FnMut(&Entry) -> Result<(), Error>,
+) -> Result<S, Error> {
+    let (sender, batches) = sync_channel(BATCHES);
+    let (back, used) = channel();
+    std::thread::scope(|scope| {
+        let reading = std::thread::Builder::new().name("merge".into());
+        let reading = reading.spawn_scoped(scope, move || {
+            let mut state = state;
+            let mut batches = Batches::new(sender, used);
+            parts.each(cancel, |part, entry| {
+                see(&mut state, part, entry)?;
+                batches.push(entry)
+            })?;
+            batches.send()?;
+            Ok(state)
+        });
+        let reading = reading
+            .map_err(|error| Error::new(ErrorKind::Io, format!("starting a thread: {error}")))?;
+        let mut taken = Ok(());
+        // If it ends early, the channel is closed, which ends the reading.
+        for (batch, count) in batches {
+            taken = batch[..count].iter().try_for_each(&mut take);
+            if taken.is_err() {
+                break;
             }
+            // At the end the receiver is gone.
+            let _ = back.send(batch);
         }
-        order.sort_by(|&a, &b| path_order(open[b].path(), open[a].path()));
-        while let Some(nth) = order.pop() {
-            stop_if(cancel)?;
-            // The next entry is mostly of the same directory and so of the same part.
-            loop {
-                take(nth, open[nth].entry())?;
-                if !open[nth].advance()? {
-                    break;
-                }
-                let comes_after =
-                    |other: &usize| path_order(open[*other].path(), open[nth].path()).is_lt();
-                if order.last().is_some_and(comes_after) {
-                    let comes_later =
-                        |other: &usize| path_order(open[*other].path(), open[nth].path()).is_gt();
-                    let at = order.partition_point(comes_later);
-                    order.insert(at, nth);
-                    break;
-                }
-            }
+        let read = reading.join();
+        taken?;
+        read.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// The batch that is being filled.
+struct Batches {
+    batch: Vec<Entry>,
+    count: usize,
+    sender: SyncSender<(Vec<Entry>, usize)>,
+    used: Receiver<Vec<Entry>>,
+}
+
+impl Batches {
+    fn new(sender: SyncSender<(Vec<Entry>, usize)>, used: Receiver<Vec<Entry>>) -> Batches {
+        Batches {
+            batch: Vec::with_capacity(BATCH),
+            count: 0,
+            sender,
+            used,
         }
-        Ok(())
+    }
+
+    /// Takes an entry and leaves another in its place, to be read into.
+    fn push(&mut self, entry: &mut Entry) -> Result<(), Error> {
+        if self.count == self.batch.len() {
+            self.batch.push(Entry::new(Vec::new(), Kind::File));
+        }
+        std::mem::swap(&mut self.batch[self.count], entry);
+        self.count += 1;
+        match self.count < BATCH {
+            true => Ok(()),
+            false => self.send(),
+        }
+    }
+
+    fn send(&mut self) -> Result<(), Error> {
+        let next = self.used.try_recv().unwrap_or_default();
+        let batch = std::mem::replace(&mut self.batch, next);
+        let count = std::mem::take(&mut self.count);
+        // The taking side has failed, and reports the reason.
+        let ended = |_| Error::cancelled();
+        self.sender.send((batch, count)).map_err(ended)
     }
 }

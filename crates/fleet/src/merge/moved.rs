@@ -38,7 +38,7 @@ pub(super) struct Inodes {
     run: Vec<u64>,
     /// Sorted runs.
     spill: Spill,
-    /// Where the runs begin.
+    /// Offsets at which the runs begin.
     runs: Vec<u64>,
 }
 

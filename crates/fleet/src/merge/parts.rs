@@ -1,18 +1,154 @@
-//! All parts of a tree, with checks that they belong together, and that each knows its directories.
+//! Parts of a tree: the manifest of each as a stream of entries, which are checked to be of that
+//! part; all of them, with checks that they belong together, and that each knows its directories.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use bc_integrity::{LineInput, ManifestFile, Trust};
 use bc_manifest::Value;
-use bc_manifest::integrity::{Header, Kind, ShardTrailer};
+use bc_manifest::integrity::{
+    Entry, Header, Kind, ROOT, Reader, ShardHeader, ShardTrailer, Trailer, path_order,
+};
 use bc_pool::Cancel;
-use bc_walk::job::Error;
+use bc_walk::job::{Error, ErrorKind};
 use bc_walk::{DirectorySet, Shard};
 
-use super::complete::PartInputs;
-use super::part::{end_of, not_a_part, part_of};
 use super::{MergeOptions, stop_if};
-use bc_integrity::ManifestFile;
+
+/// One input and its current entry.
+pub(super) struct Part<'a> {
+    manifest: &'a ManifestFile,
+    shard: Shard,
+    lines: Reader<LineInput>,
+    entry: Entry,
+    /// Directory of the entry before, which is not checked again.
+    directory: Option<Vec<u8>>,
+}
+
+impl<'a> Part<'a> {
+    /// Opens a manifest whose trailer was found right.
+    pub(super) fn open(manifest: &'a ManifestFile) -> Result<Part<'a>, Error> {
+        let shard = part_of(manifest, &manifest.header()?)?.ok_or_else(|| not_a_part(manifest))?;
+        Ok(Part {
+            manifest,
+            shard,
+            lines: manifest.reader(Trust::Checked)?,
+            entry: Entry::new(Vec::new(), Kind::File),
+            directory: None,
+        })
+    }
+
+    /// Advances to the next entry; returns `false` at the end.
+    pub(super) fn advance(&mut self) -> Result<bool, Error> {
+        let read = self.lines.read_into(&mut self.entry);
+        if !read.map_err(|error| self.manifest.refused(&error))? {
+            return Ok(false);
+        }
+        let path = &self.entry.path;
+        let directory = match path.iter().rposition(|byte| *byte == b'/') {
+            Some(slash) => &path[..slash],
+            None => ROOT,
+        };
+        if self.directory.as_deref() == Some(directory) {
+            return Ok(true);
+        }
+        if !self.shard.has_directory(directory) {
+            let path = bc_fs::escape(path);
+            let text = format!("'{path}' does not belong to part {}", self.shard);
+            return Err(self.manifest.bad(text));
+        }
+        let known = self.directory.get_or_insert_default();
+        known.clear();
+        known.extend_from_slice(directory);
+        Ok(true)
+    }
+
+    /// Returns the path of the current entry.
+    pub(super) fn path(&self) -> &[u8] {
+        &self.entry.path
+    }
+
+    /// Returns the current entry.
+    pub(super) fn entry(&mut self) -> &mut Entry {
+        &mut self.entry
+    }
+
+    /// Returns the counts of the trailer, at the end.
+    pub(super) fn trailer(&self) -> Trailer {
+        *self.lines.counts()
+    }
+}
+
+pub(super) fn not_a_part(manifest: &ManifestFile) -> Error {
+    manifest.bad("is of a whole tree: only those of its shards can be put together")
+}
+
+/// Reads the data of a part at the end of its manifest.
+pub(super) fn end_of(manifest: &ManifestFile) -> Result<ShardTrailer, Error> {
+    let fields = manifest.read_seal()?;
+    ShardTrailer::of_fields(&fields)
+        .ok_or_else(|| manifest.bad("its trailer does not say which directories it knows"))
+}
+
+/// Returns the part of a tree that a manifest describes, if it is not all of it.
+pub(super) fn part_of(manifest: &ManifestFile, header: &Header) -> Result<Option<Shard>, Error> {
+    let part =
+        ShardHeader::of_header(header).map_err(|why| manifest.bad(format!("is of {why}")))?;
+    let Some(part) = part else {
+        return Ok(None);
+    };
+    match Shard::new(part.index, part.of) {
+        Some(shard) => Ok(Some(shard)),
+        None => Err(manifest.bad(format!(
+            "is of one of {} parts, which are too many",
+            part.of
+        ))),
+    }
+}
+
+/// Numbers of missing parts that a message lists.
+const NAMED: usize = 10;
+
+/// The inputs by the number of their part, from 1. A header may claim any number of parts: only
+/// existing inputs take memory.
+pub(super) struct PartInputs {
+    of: u32,
+    inputs: BTreeMap<u32, usize>,
+}
+
+impl PartInputs {
+    /// Makes places for so many parts, all empty.
+    pub(super) fn of(of: u32) -> PartInputs {
+        PartInputs {
+            of,
+            inputs: BTreeMap::new(),
+        }
+    }
+
+    /// Puts an input in its place, and returns the one that was there.
+    pub(super) fn put(&mut self, index: u32, input: usize) -> Option<usize> {
+        self.inputs.insert(index, input)
+    }
+
+    /// Returns the inputs in order of their parts, if all are there.
+    pub(super) fn complete(&self) -> Result<Vec<usize>, Error> {
+        let missing = self.of as usize - self.inputs.len();
+        if missing == 0 {
+            return Ok(self.inputs.values().copied().collect());
+        }
+        let numbers = (1..=self.of).filter(|index| !self.inputs.contains_key(index));
+        let names: Vec<String> = numbers
+            .take(NAMED)
+            .map(|index| format!("{index}/{}", self.of))
+            .collect();
+        let more = match missing.saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let text = format!("missing: part {}{more}", names.join(", "));
+        Err(Error::new(ErrorKind::Manifest, text))
+    }
+}
 
 /// The parts of a tree, each once.
 pub(super) struct Parts<'a> {
@@ -66,6 +202,46 @@ impl<'a> Parts<'a> {
         parts.compare_mounts()?;
         parts.compare_roots(&headers[order[0]])?;
         Ok(parts)
+    }
+
+    /// Passes the entries of all parts, in path order, with the number of the part.
+    pub(super) fn each(
+        &self,
+        cancel: &Cancel,
+        mut take: impl FnMut(usize, &mut Entry) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut open: Vec<Part<'_>> = Vec::with_capacity(self.manifests.len());
+        for manifest in &self.manifests {
+            open.push(Part::open(manifest)?);
+        }
+        // Parts with more entries, the one with the first path last.
+        let mut order = Vec::with_capacity(open.len());
+        for (nth, part) in open.iter_mut().enumerate() {
+            if part.advance()? {
+                order.push(nth);
+            }
+        }
+        order.sort_by(|&a, &b| path_order(open[b].path(), open[a].path()));
+        while let Some(nth) = order.pop() {
+            stop_if(cancel)?;
+            // The next entry is mostly of the same directory and so of the same part.
+            loop {
+                take(nth, open[nth].entry())?;
+                if !open[nth].advance()? {
+                    break;
+                }
+                let comes_after =
+                    |other: &usize| path_order(open[*other].path(), open[nth].path()).is_lt();
+                if order.last().is_some_and(comes_after) {
+                    let comes_later =
+                        |other: &usize| path_order(open[*other].path(), open[nth].path()).is_gt();
+                    let at = order.partition_point(comes_later);
+                    order.insert(at, nth);
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Returns an empty set of directories for each part.

@@ -15,16 +15,14 @@
 //! ```
 
 mod dialect;
-mod literal;
 mod params;
 mod sources;
-mod template;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use self::params::Values;
-use self::template::fill;
+use self::sources::fill;
 
 /// An engine that answers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -6,7 +6,7 @@ use bc_digest::{Algorithm, Digest};
 use bc_manifest::base64;
 use bc_manifest::time::parse_rfc3339;
 
-use super::literal::Literal;
+use super::dialect::Literal;
 use super::{Engine, Query, Request, SqlError};
 
 /// Returns the keys that a question has besides those of all questions.

@@ -1,10 +1,10 @@
-//! The views of all lines and of all files: where they come from.
+//! Views of all lines and of all files, for the manifests that are read; and texts with places to be
+//! filled in.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::literal::Literal;
+use super::dialect::Literal;
 use super::params::Values;
-use super::template::fill;
 use super::{Engine, Request, SqlError};
 
 /// SQL fragments that are put together for the manifests.
@@ -75,5 +75,38 @@ impl Sources {
                 "SELECT path AS file, {is_backup} AS is_backup FROM manifest_file_{nth}"
             ));
         }
+    }
+}
+
+/// Replaces every `{{name}}` by its value. Values are not expanded again. A place without a value
+/// stays as it is, and no engine accepts it.
+pub(super) fn fill(text: &str, values: &BTreeMap<&str, String>) -> String {
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, from)) = rest.split_once("{{") {
+        filled.push_str(before);
+        match from.split_once("}}") {
+            Some((name, after)) if values.contains_key(name) => {
+                filled.push_str(&values[name]);
+                rest = after;
+            }
+            _ => {
+                filled.push_str("{{");
+                rest = from;
+            }
+        }
+    }
+    filled.push_str(rest);
+    filled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_not_looked_at_again() {
+        let values = BTreeMap::from([("a", "{{b}}".to_owned()), ("b", "x".to_owned())]);
+        assert_eq!(fill("{{a}}-{{b}}{{c}} {{", &values), "{{b}}-x{{c}} {{");
     }
 }

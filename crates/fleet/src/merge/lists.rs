@@ -1,20 +1,18 @@
 //! Lists of digests, JSON lines of `bc hash` over parts of a tree, put together as the list of the
 //! whole. Lines are taken as they are; in memory there is one of each list.
 
-mod lines;
+use std::io::{self, BufRead, Read, Write};
 
-use std::io::Write;
-
+use bc_integrity::{LineInput, ManifestFile, write_failed};
+use bc_manifest::json::either_path;
 use bc_manifest::jsonl::{Header, Summary, write_header, write_summary};
-use bc_manifest::{Failure, ListPart, ListPartEnd};
+use bc_manifest::{Failure, ListPart, ListPartEnd, MAX_LINE};
 use bc_pool::Cancel;
 use bc_walk::job::Error;
+use serde::Deserialize;
 
-use self::lines::{LineKey, LineKind, ListLines, read_line};
-use super::complete::PartInputs;
-use super::part::not_a_part;
+use super::parts::{PartInputs, not_a_part};
 use super::{MOST_UNREAD, stop_if};
-use bc_integrity::{ManifestFile, write_failed};
 
 /// A list of a part of a tree.
 #[derive(Debug)]
@@ -24,7 +22,7 @@ pub struct ListFile<'a> {
     part: ListPart,
 }
 
-/// What was put together of lists.
+/// Result of putting lists together.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MergedLists {
@@ -34,7 +32,7 @@ pub struct MergedLists {
     pub errors: u64,
     /// Bytes hashed.
     pub bytes: u64,
-    /// What could not be read when the lists were made, and why; of very many the first.
+    /// Paths that could not be read when the lists were made, with the reasons; of very many the first.
     pub unread: Vec<(Vec<u8>, Failure)>,
 }
 
@@ -223,4 +221,138 @@ fn first_of(heads: &[ListLines<'_>]) -> Option<usize> {
         .filter(|(_, head)| head.summary.is_none());
     left.min_by(|(_, a), (_, b)| a.key.cmp(&b.key))
         .map(|(nth, _)| nth)
+}
+
+/// Kinds of lines, in their order.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum LineKind {
+    File,
+    Error,
+}
+
+/// Sort key of a line.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct LineKey {
+    kind: LineKind,
+    path: Vec<u8>,
+    operation: String,
+}
+
+/// A list and its current line.
+struct ListLines<'a> {
+    file: &'a ManifestFile,
+    input: LineInput,
+    line: Vec<u8>,
+    key: LineKey,
+    /// Reason for which that could not be read, of a line of an error.
+    reason: (Option<i32>, String),
+    /// Files with digests so far.
+    files: u64,
+    /// Errors so far.
+    errors: u64,
+    /// Summary, at the end.
+    summary: Option<Summary>,
+}
+
+/// Fields of a line that determine its place.
+#[derive(Deserialize)]
+struct Fields {
+    r#type: String,
+    path: Option<String>,
+    path_b64: Option<String>,
+    operation: Option<String>,
+    errno: Option<i32>,
+    reason: Option<String>,
+    error: Option<serde::de::IgnoredAny>,
+}
+
+impl<'a> ListLines<'a> {
+    /// Opens a list at its first line behind the header.
+    fn open(file: &'a ManifestFile) -> Result<ListLines<'a>, Error> {
+        let mut lines = ListLines {
+            file,
+            input: file.lines()?,
+            line: Vec::new(),
+            key: LineKey {
+                kind: LineKind::File,
+                path: Vec::new(),
+                operation: String::new(),
+            },
+            reason: (None, String::new()),
+            files: 0,
+            errors: 0,
+            summary: None,
+        };
+        lines.read()?;
+        lines.advance()?;
+        Ok(lines)
+    }
+
+    /// Failure that a line of an error has for its path.
+    fn failure(&self) -> Failure {
+        let (errno, message) = self.reason.clone();
+        Failure {
+            op: self.key.operation.clone(),
+            errno,
+            message,
+        }
+    }
+
+    fn read(&mut self) -> Result<(), Error> {
+        let read = read_line(&mut self.input, &mut self.line);
+        read.map_err(|error| self.file.unreadable(&error))
+    }
+
+    /// Advances to the next line, or to the summary, behind which there is nothing.
+    fn advance(&mut self) -> Result<(), Error> {
+        self.read()?;
+        let list = self.file;
+        if self.line.last() != Some(&b'\n') {
+            return Err(list.bad("truncated: no summary at the end"));
+        }
+        let odd = || list.bad("has a line that is of no list");
+        let fields: Fields = serde_json::from_slice(&self.line).map_err(|_| odd())?;
+        let kind = match &*fields.r#type {
+            "file" => LineKind::File,
+            "error" => LineKind::Error,
+            "summary" => {
+                let summary = serde_json::from_slice::<Summary>(&self.line);
+                let mut summary = summary.map_err(|_| odd())?;
+                summary.extra.remove("type");
+                self.summary = Some(summary);
+                self.read()?;
+                return match self.line.is_empty() {
+                    true => Ok(()),
+                    false => Err(list.bad("data after the summary")),
+                };
+            }
+            _ => return Err(odd()),
+        };
+        let path = either_path(fields.path, fields.path_b64.as_deref()).ok_or_else(odd)?;
+        self.files += u64::from(kind == LineKind::File && fields.error.is_none());
+        self.errors += u64::from(kind == LineKind::Error);
+        let key = LineKey {
+            kind,
+            path,
+            operation: fields.operation.unwrap_or_default(),
+        };
+        if key < self.key {
+            let path = bc_fs::escape(&key.path);
+            return Err(list.bad(format!("'{path}' is out of order")));
+        }
+        self.key = key;
+        self.reason = (fields.errno, fields.reason.unwrap_or_default());
+        Ok(())
+    }
+}
+
+/// Reads the next line with its newline; empty at the end. A line that is cut off, or too long for
+/// a list, has none.
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<()> {
+    line.clear();
+    input
+        .by_ref()
+        .take(MAX_LINE as u64)
+        .read_until(b'\n', line)?;
+    Ok(())
 }
