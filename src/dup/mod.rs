@@ -6,7 +6,6 @@ mod html;
 mod interactive;
 mod journals;
 mod offline;
-mod offline_manifests;
 mod output;
 mod paths;
 mod plan;

@@ -5,8 +5,7 @@ use std::io::{self, Write};
 use bc_find::unique::KnownContent;
 use bc_walk::EntryId;
 
-use super::offline_manifests::OfflineManifests;
-use super::search::SearchResult;
+use super::search::{OfflineManifests, SearchResult};
 use super::terminal::GroupWriter;
 use crate::files::output::Output;
 

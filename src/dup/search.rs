@@ -1,23 +1,24 @@
-//! The search that `scan`, `summary` and `prune` begin with.
+//! The search that `scan`, `summary` and `prune` begin with, and what manifests of offline disks know of
+//! its contents.
 
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Batch};
-use bc_find::manifests::Manifest;
+use bc_find::manifests::{Manifest, is_weak, tag};
 use bc_find::report::ScanReport;
 use bc_find::scan::{Scan, ScanOptions, ScanProgress, scan};
-use bc_find::unique::offline;
+use bc_find::unique::{Offline, offline};
 use bc_find::{Cache, Subtrees};
 use bc_hash::{HashOptions, HashProgress};
 use bc_walk::Listing;
 
-use super::offline_manifests::{self, OfflineManifests};
 use super::plan::{CacheFile, SearchPlan};
 use super::{output, references};
+use crate::report::Exit;
 use crate::report::diagnostic::Diagnostic;
-use crate::session::progress::{Display, ProgressCounts};
+use crate::session::progress::{Display, ProgressCounts, thousands};
 use crate::session::{Outcome, Session};
 
 /// A finished search and everything its report needs.
@@ -120,11 +121,11 @@ fn ask(
         .start(options.start);
     let (cancel, progress) = (&session.cancel, HashProgress::default());
     let offline = offline(listing, scan, &mut manifests, hash, cancel, &progress);
-    let offline = offline.map_err(|why| offline_manifests::unanswered(session, &why))?;
+    let offline = offline.map_err(|why| unanswered(session, &why))?;
     for error in &offline.errors {
         session.report.problem(error);
     }
-    if let Some(text) = offline_manifests::rests_on(&offline) {
+    if let Some(text) = rests_on(&offline) {
         session.report.always(text);
     }
     Ok(Some(OfflineManifests { manifests, offline }))
@@ -139,4 +140,44 @@ fn display(session: &Session, progress: &Arc<ScanProgress>) -> Display {
         ..crate::session::progress::counts(&counters.files, &counters.bytes)
     };
     Display::start(&session.common, "walk", Arc::new(reading))
+}
+
+/// Manifests, and the contents that they list.
+pub struct OfflineManifests {
+    pub manifests: Vec<Manifest>,
+    pub offline: Offline,
+}
+
+impl OfflineManifests {
+    /// Returns the paths of the manifests.
+    pub fn paths(&self) -> Vec<&[u8]> {
+        self.manifests.iter().map(Manifest::path).collect()
+    }
+}
+
+/// Returns `of 3 contents this rests on MD5, fine against accidents only`.
+fn rests_on(offline: &Offline) -> Option<String> {
+    let weak = offline
+        .contents
+        .iter()
+        .map(|content| content.answer.algorithm);
+    let weak: Vec<_> = weak.filter(|algorithm| is_weak(*algorithm)).collect();
+    let mut names: Vec<&str> = weak.iter().map(|algorithm| tag(*algorithm)).collect();
+    names.sort_unstable();
+    names.dedup();
+    (!weak.is_empty()).then(|| {
+        format!(
+            "of {} contents that manifests know this rests on {}, fine against accidents only",
+            thousands(weak.len() as u64),
+            names.join(" and ")
+        )
+    })
+}
+
+/// Reports why manifests did not answer.
+pub fn unanswered(session: &Session, why: &bc_walk::job::Error) -> Exit {
+    match why.path() {
+        Some(_) => session.fatal(format!("--reference={why}")),
+        None => session.defect(why),
+    }
 }

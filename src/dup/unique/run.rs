@@ -125,8 +125,7 @@ fn find(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<
         manifest_numbers: &plan.manifest_numbers,
     };
     let found = search(sides, &options, &session.cancel, &progress, &hashed);
-    let mut found =
-        found.map_err(|why| crate::dup::offline_manifests::unanswered(session, &why))?;
+    let mut found = found.map_err(|why| crate::dup::search::unanswered(session, &why))?;
     let workers = session.walk_workers();
     // Without metadata: `look_again` reads that of the files that the answer rests on.
     let names = plan.walks[0].clone().metadata(Metadata::None);
