@@ -1,16 +1,14 @@
-//! Compares two manifests: both are packed, put in order of paths, and run through side by side.
-//! Everything is in a few arrays.
-
-mod moves;
-mod packed;
+//! Compares two manifests: both are packed, put in order of paths, and run through side by side; paths
+//! that only one has are paired by their content. Everything is in a few arrays.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Range;
 
+use bc_digest::Algorithm;
+
 use crate::FileDigests;
-use moves::moves;
-use packed::{PackedRecord, Side};
+use crate::packed::{Packed, number};
 
 /// One difference. Sorted by path; a move by the path it came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,13 +65,13 @@ impl std::error::Error for Incomparable {}
 pub struct Differences {
     old: Side,
     new: Side,
-    changes: Vec<Packed>,
+    changes: Vec<PackedChange>,
     same: u64,
 }
 
 /// A change, by its records in the old and the new manifest.
 #[derive(Clone, Copy, Debug)]
-enum Packed {
+enum PackedChange {
     Added(PackedRecord),
     Removed(PackedRecord),
     Modified(PackedRecord),
@@ -94,12 +92,12 @@ impl Differences {
         self.same
     }
 
-    fn change(&self, change: Packed) -> DiffEntry<'_> {
+    fn change(&self, change: PackedChange) -> DiffEntry<'_> {
         match change {
-            Packed::Added(record) => DiffEntry::Added(self.new.path(record)),
-            Packed::Removed(record) => DiffEntry::Removed(self.old.path(record)),
-            Packed::Modified(record) => DiffEntry::Modified(self.old.path(record)),
-            Packed::Moved { from, to } => DiffEntry::Moved {
+            PackedChange::Added(record) => DiffEntry::Added(self.new.path(record)),
+            PackedChange::Removed(record) => DiffEntry::Removed(self.old.path(record)),
+            PackedChange::Modified(record) => DiffEntry::Modified(self.old.path(record)),
+            PackedChange::Moved { from, to } => DiffEntry::Moved {
                 from: self.old.path(from),
                 to: self.new.path(to),
             },
@@ -149,7 +147,7 @@ pub fn diff_digests(
 }
 
 /// Returns the changes, and the number of paths that are the same.
-fn changes(old: &Side, new: &Side) -> Result<(Vec<Packed>, u64), Incomparable> {
+fn changes(old: &Side, new: &Side) -> Result<(Vec<PackedChange>, u64), Incomparable> {
     if let (Some(first), Some(_)) = (old.paths().next(), new.paths().next())
         && !old.has_algorithm_of(new)
     {
@@ -178,7 +176,7 @@ fn changes(old: &Side, new: &Side) -> Result<(Vec<Packed>, u64), Incomparable> {
                         return Err(Incomparable { path });
                     }
                     Some(true) => same += 1,
-                    Some(false) => changes.push(Packed::Modified(path)),
+                    Some(false) => changes.push(PackedChange::Modified(path)),
                 }
             }
             (Some(was), None) if new.is_unread(old.path(was.start)) => {}
@@ -207,262 +205,276 @@ fn compare(
     new_in_old.chain(old_in_new).reduce(|all, same| all && same)
 }
 
-#[cfg(test)]
-mod tests {
-    use bc_digest::{Algorithm, hash};
+/// A record, as its index in the order of paths. A path with several records is represented by the
+/// first.
+type PackedRecord = usize;
 
-    use super::*;
+/// All records of a manifest.
+#[derive(Debug)]
+struct Side {
+    packed: Packed,
+    /// Offset of each record, in order of paths, those of one path as they came.
+    starts: Vec<usize>,
+    /// True, by number of algorithm, if there is any digest of it.
+    algorithms: Vec<bool>,
+    /// Paths of records without a digest, in order.
+    unread: Vec<Vec<u8>>,
+}
 
-    fn items(lines: &[(&str, &str)]) -> Vec<FileDigests> {
-        let item = |(path, content): &(&str, &str)| FileDigests {
-            path: path.as_bytes().to_vec(),
-            digests: vec![(
-                Algorithm::Sha256,
-                hash(Algorithm::Sha256, content.as_bytes()),
-            )],
+impl Side {
+    fn of(items: impl Iterator<Item = FileDigests>) -> Side {
+        let mut side = Side {
+            packed: Packed::default(),
+            starts: Vec::new(),
+            algorithms: vec![false; Algorithm::ALL.len()],
+            unread: Vec::new(),
         };
-        lines.iter().map(item).collect()
-    }
-
-    fn compared(old: &[(&str, &str)], new: &[(&str, &str)]) -> Differences {
-        let (mut old, mut new) = (items(old), items(new));
-        let sorted = diff_digests(old.clone().into_iter(), new.clone().into_iter()).unwrap();
-        old.reverse();
-        new.reverse();
-        let reversed = diff_digests(old.into_iter(), new.into_iter()).unwrap();
-        assert!(
-            sorted.changes().eq(reversed.changes()),
-            "order must not matter"
-        );
-        assert_eq!(sorted.same(), reversed.same());
-        sorted
-    }
-
-    fn all(differences: &Differences) -> Vec<DiffEntry<'_>> {
-        differences.changes().collect()
-    }
-
-    #[test]
-    fn each_kind_of_change() {
-        let got = compared(
-            &[("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")],
-            &[("a", "1"), ("b", "x"), ("e", "3"), ("f", "new")],
-        );
-        assert_eq!(
-            all(&got),
-            [
-                DiffEntry::Modified(b"b"),
-                DiffEntry::Moved {
-                    from: b"c",
-                    to: b"e"
-                },
-                DiffEntry::Removed(b"d"),
-                DiffEntry::Added(b"f"),
-            ]
-        );
-        assert_eq!(got.same(), 1);
-    }
-
-    /// Returns a path with its digests as lines of several algorithms give them.
-    fn lines(path: &str, digests: &[(Algorithm, &str)]) -> Vec<FileDigests> {
-        let line = |(algorithm, content): &(Algorithm, &str)| FileDigests {
-            path: path.as_bytes().to_vec(),
-            digests: vec![(*algorithm, hash(*algorithm, content.as_bytes()))],
-        };
-        digests.iter().map(line).collect()
-    }
-
-    /// Checks moves by all common digests; MD5 represents digests that are equal by chance, or on
-    /// purpose.
-    #[test]
-    fn a_move_needs_every_digest_that_both_sides_know() {
-        let (weak, strong) = (Algorithm::Md5, Algorithm::Sha256);
-        let both = |path, content| lines(path, &[(weak, "same"), (strong, content)]);
-        let got = diff_digests(both("x", "1").into_iter(), both("y", "2").into_iter()).unwrap();
-        assert_eq!(
-            all(&got),
-            [DiffEntry::Removed(b"x"), DiffEntry::Added(b"y")]
-        );
-        // The right one among several that agree in part, whatever comes first.
-        for swapped in [false, true] {
-            let mut old = both("x", "1");
-            let mut new = [both("a", "2"), both("b", "1")].concat();
-            if swapped {
-                old.reverse();
-                new.reverse();
-            }
-            let got = diff_digests(old.into_iter(), new.into_iter()).unwrap();
-            let moved = DiffEntry::Moved {
-                from: b"x",
-                to: b"b",
-            };
-            assert_eq!(all(&got), [DiffEntry::Added(b"a"), moved]);
-        }
-        // One digest is enough where the other side knows no other.
-        let got = diff_digests(
-            both("x", "1").into_iter(),
-            lines("y", &[(weak, "same")]).into_iter(),
-        );
-        let moved = DiffEntry::Moved {
-            from: b"x",
-            to: b"y",
-        };
-        assert_eq!(all(&got.unwrap()), [moved]);
-    }
-
-    #[test]
-    fn where_a_copy_was_does_not_depend_on_the_order_of_algorithms() {
-        let (weak, strong) = (Algorithm::Md5, Algorithm::Sha256);
-        let kept = [
-            lines("a", &[(strong, "1")]),
-            lines("b", &[(weak, "1"), (strong, "1")]),
-        ];
-        for order in [[weak, strong], [strong, weak]] {
-            let gone = lines("x", &order.map(|algorithm| (algorithm, "1")));
-            let old = [kept.concat(), gone].concat();
-            let got = diff_digests(old.into_iter(), kept.concat().into_iter()).unwrap();
-            let moved = DiffEntry::Moved {
-                from: b"x",
-                to: b"a",
-            };
-            assert_eq!(all(&got), [moved]);
-        }
-    }
-
-    #[test]
-    fn moves_match_many_to_many() {
-        let got = compared(
-            &[("a1", "x"), ("a2", "x"), ("a3", "x")],
-            &[("b1", "x"), ("b2", "x")],
-        );
-        assert_eq!(
-            all(&got),
-            [
-                DiffEntry::Moved {
-                    from: b"a1",
-                    to: b"b1"
-                },
-                DiffEntry::Moved {
-                    from: b"a2",
-                    to: b"b2"
-                },
-                DiffEntry::Moved {
-                    from: b"a3",
-                    to: b"b1"
-                },
-            ]
-        );
-    }
-
-    /// Checks, for all numbers of copies and names in both, that files are removed only if the new
-    /// manifest has their content nowhere, and added only if the old one has it nowhere.
-    #[test]
-    fn removed_and_added_are_contents_that_are_nowhere_on_the_other_side() {
-        let names = ["a", "b", "c"];
-        // No file or one of three contents under each of three names, on either side.
-        let trees: Vec<Vec<(&str, &str)>> = (0..64_usize)
-            .map(|n| {
-                let digit = |i: usize| (n >> (2 * i)) & 3;
-                let file = |(i, name): (usize, &&'static str)| {
-                    let content = ["x", "y", "z"].get(digit(i).wrapping_sub(1))?;
-                    Some((*name, *content))
-                };
-                names.iter().enumerate().filter_map(file).collect()
-            })
-            .collect();
-        let has = |tree: &[(&str, &str)], content: String| tree.iter().any(|(_, c)| *c == content);
-        let at = |tree: &[(&str, &str)], path: &[u8]| {
-            tree.iter()
-                .find(|(p, _)| p.as_bytes() == path)
-                .map(|(_, c)| c.to_string())
-        };
-        for old in &trees {
-            for new in &trees {
-                let got = compared(old, new);
-                for change in all(&got) {
-                    match change {
-                        DiffEntry::Removed(path) => assert!(!has(new, at(old, path).unwrap())),
-                        DiffEntry::Added(path) => assert!(!has(old, at(new, path).unwrap())),
-                        DiffEntry::Modified(path) => assert_ne!(at(old, path), at(new, path)),
-                        DiffEntry::Moved { from, to } => {
-                            assert_ne!(from, to);
-                            assert_eq!(at(old, from).unwrap(), at(new, to).unwrap());
-                        }
-                    }
-                }
-                // Every name that only one side has is reported at least once.
-                let reported = |path: &[u8]| {
-                    all(&got).into_iter().any(|change| match change {
-                        DiffEntry::Moved { from, to } => from == path || to == path,
-                        change => change.key().0 == path,
-                    })
-                };
-                for (one, other) in [(old, new), (new, old)] {
-                    for (path, _) in one {
-                        let path = path.as_bytes();
-                        assert!(
-                            at(other, path).is_some() || reported(path),
-                            "{old:?} {new:?}"
-                        );
-                    }
-                }
+        for item in items {
+            match item.digests.is_empty() {
+                false => side.push(&item),
+                true => side.unread.push(item.path),
             }
         }
+        side.unread.sort_unstable();
+        let mut starts = std::mem::take(&mut side.starts);
+        // Stable, and quick where they are in order already, as most are.
+        starts.sort_by(|a, b| side.path_at(*a).cmp(side.path_at(*b)));
+        side.starts = starts;
+        side
     }
 
-    #[test]
-    fn what_could_not_be_read_is_neither_removed_nor_added() {
-        let unread = |path: &str| FileDigests {
-            path: path.as_bytes().to_vec(),
-            digests: Vec::new(),
-        };
-        let whole = items(&[
-            ("a", "1"),
-            ("d", "2"),
-            ("d-", "3"),
-            ("d/x", "4"),
-            ("e", "5"),
-        ]);
-        let part = [items(&[("a", "1")]), vec![unread("d"), unread("z")]].concat();
-        let reported = |old: &[FileDigests], new: &[FileDigests]| {
-            let got = diff_digests(old.iter().cloned(), new.iter().cloned()).unwrap();
-            let words = got.changes().map(|change| format!("{change:?}"));
-            (words.collect::<Vec<_>>(), got.same())
-        };
-        let removed = ["d-", "e"].map(|path| format!("{:?}", DiffEntry::Removed(path.as_bytes())));
-        assert_eq!(reported(&whole, &part), (removed.to_vec(), 1));
-        let added = ["d-", "e"].map(|path| format!("{:?}", DiffEntry::Added(path.as_bytes())));
-        assert_eq!(reported(&part, &whole), (added.to_vec(), 1));
-        // A record with a digest beside it says what it is.
-        let both = [items(&[("d", "2")]), vec![unread("d")]].concat();
-        assert_eq!(reported(&whole[1..2], &both), (vec![], 1));
-        // Nothing but that could be read.
-        assert_eq!(reported(&whole, &[unread("a")]).0.len(), 4);
-        assert_eq!(reported(&whole[..1], &[unread("a")]), (vec![], 0));
-        assert_eq!(reported(&[unread("a")], &[unread("a")]), (vec![], 0));
+    fn push(&mut self, item: &FileDigests) {
+        let start = self.packed.push(&item.path, &item.digests);
+        self.starts.push(start);
+        for (algorithm, _) in &item.digests {
+            self.algorithms[usize::from(number(*algorithm))] = true;
+        }
     }
 
-    #[test]
-    fn several_algorithms_compare_by_what_they_share() {
-        let content = b"content";
-        let record = |algorithm| FileDigests {
-            path: b"p".to_vec(),
-            digests: vec![(algorithm, hash(algorithm, content))],
+    fn path_at(&self, start: usize) -> &[u8] {
+        self.packed.path(start)
+    }
+
+    fn path(&self, record: PackedRecord) -> &[u8] {
+        self.path_at(self.starts[record])
+    }
+
+    /// True if a record without a digest names the path, or a directory above it.
+    fn is_unread(&self, path: &[u8]) -> bool {
+        // There is hardly ever one.
+        if self.unread.is_empty() {
+            return false;
+        }
+        let is_unread = |path: &[u8]| {
+            let found = self.unread.binary_search_by(|known| known[..].cmp(path));
+            found.is_ok()
         };
-        let old = [record(Algorithm::Md5), record(Algorithm::Sha256)];
-        let new = [record(Algorithm::Sha256)];
-        let got = diff_digests(old.into_iter(), new.into_iter()).unwrap();
-        assert_eq!((got.changes().len(), got.same()), (0, 1));
-        let old = [record(Algorithm::Md5)];
-        let new = [record(Algorithm::Sha256)];
-        let error = diff_digests(old.into_iter(), new.into_iter()).unwrap_err();
-        assert_eq!(error.path, b"p");
-        // Without a path in common nothing would be known of any content either.
-        let other = FileDigests {
-            path: b"q".to_vec(),
-            ..record(Algorithm::Sha256)
-        };
-        let error = diff_digests([record(Algorithm::Md5)].into_iter(), [other].into_iter());
-        assert_eq!(error.unwrap_err().path, b"p");
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        is_unread(path) || ends.map(|(end, _)| &path[..end]).any(is_unread)
+    }
+
+    /// Returns the records of each path, in order of paths.
+    fn paths(&self) -> impl Iterator<Item = Range<PackedRecord>> {
+        let mut start = 0;
+        std::iter::from_fn(move || {
+            let records = (start < self.starts.len()).then(|| self.records(start))?;
+            start = records.end;
+            Some(records)
+        })
+    }
+
+    /// Returns the records of the path whose first record is `first`.
+    fn records(&self, first: PackedRecord) -> Range<PackedRecord> {
+        let path = self.path(first);
+        let of_path = |start: &&usize| self.path_at(**start) == path;
+        let count = self.starts[first..].iter().take_while(of_path).count();
+        first..first + count
+    }
+
+    /// Returns the offsets of the digests of some records.
+    fn places(&self, records: Range<PackedRecord>) -> impl Iterator<Item = usize> {
+        let starts = self.starts[records].iter();
+        starts.flat_map(|start| self.packed.places(*start))
+    }
+
+    /// Returns the digest at a place, with its algorithm: two are equal if these bytes are.
+    fn digest(&self, place: usize) -> &[u8] {
+        self.packed.digest(place)
+    }
+
+    fn digests(&self, records: Range<PackedRecord>) -> impl Iterator<Item = &[u8]> {
+        self.places(records).map(|place| self.digest(place))
+    }
+
+    /// Returns whether `digest` is one of these records'; `None` if they have none of its
+    /// algorithm.
+    fn confirms(&self, records: Range<PackedRecord>, digest: &[u8]) -> Option<bool> {
+        let of_algorithm = self.digests(records).filter(|own| own[0] == digest[0]);
+        of_algorithm.fold(None, |same, own| Some(same == Some(true) || own == digest))
+    }
+
+    /// True if both have an algorithm in common.
+    fn has_algorithm_of(&self, other: &Side) -> bool {
+        let mut both = self.algorithms.iter().zip(&other.algorithms);
+        both.any(|(own, others)| *own && *others)
     }
 }
+
+/// Pairs removed and added paths of the same digests, both in path order. A path without a partner
+/// there is paired with the path that has its content in the other manifest; only a path without
+/// one is removed or added. Contents are the same if the digests of all common algorithms are: a
+/// short one may be equal by chance.
+fn moves(
+    old: &Side,
+    removed: Vec<PackedRecord>,
+    new: &Side,
+    added: Vec<PackedRecord>,
+    changes: &mut Vec<PackedChange>,
+) {
+    let mut left = removed;
+    if !added.is_empty() {
+        let contents = DigestIndex::of(old);
+        let mut queues = Queues::of(&contents, &left);
+        for to in added {
+            let digests = digests_of(new, to);
+            let is_same = |from| is_same(old, from, new, to);
+            let partner = digests
+                .iter()
+                .find_map(|digest| queues.take(&contents, digest, is_same));
+            let from = partner.or_else(|| {
+                let places = digests.iter();
+                places
+                    .filter_map(|digest| contents.first(digest, is_same))
+                    .min()
+            });
+            changes.push(match from {
+                Some(from) => PackedChange::Moved { from, to },
+                None => PackedChange::Added(to),
+            });
+        }
+        left.retain(|record| !queues.is_gone(*record));
+    }
+    if left.is_empty() {
+        return;
+    }
+    let contents = DigestIndex::of(new);
+    for from in left {
+        let is_same = |to| is_same(old, from, new, to);
+        let digests = digests_of(old, from);
+        let places = digests.iter();
+        let to = places.filter_map(|digest| contents.first(digest, is_same));
+        changes.push(match to.min() {
+            Some(to) => PackedChange::Moved { from, to },
+            None => PackedChange::Removed(from),
+        });
+    }
+}
+
+/// Returns the digests of a path, in an order that does not depend on that of its lines.
+fn digests_of(side: &Side, path: PackedRecord) -> Vec<&[u8]> {
+    let mut digests: Vec<&[u8]> = side.digests(side.records(path)).collect();
+    digests.sort_unstable();
+    digests
+}
+
+/// True if two paths have the same content.
+fn is_same(old: &Side, from: PackedRecord, new: &Side, to: PackedRecord) -> bool {
+    compare(old, old.records(from), new, new.records(to)) == Some(true)
+}
+
+/// Index of a manifest's contents by digest.
+struct DigestIndex<'a> {
+    side: &'a Side,
+    /// Digests by their place, with the path that has it; in order of digests and paths.
+    all: Vec<(usize, PackedRecord)>,
+}
+
+impl DigestIndex<'_> {
+    fn of(side: &Side) -> DigestIndex<'_> {
+        let mut all = Vec::new();
+        for records in side.paths() {
+            let path = records.start;
+            all.extend(side.places(records).map(|place| (place, path)));
+        }
+        all.sort_unstable_by(|a, b| (side.digest(a.0), a.1).cmp(&(side.digest(b.0), b.1)));
+        DigestIndex { side, all }
+    }
+
+    fn is(&self, at: usize, digest: &[u8]) -> bool {
+        self.all
+            .get(at)
+            .is_some_and(|(place, _)| self.side.digest(*place) == digest)
+    }
+
+    /// Returns the index of the first place with this digest, if there is one.
+    fn begin(&self, digest: &[u8]) -> Option<usize> {
+        let before = |one: &(usize, PackedRecord)| self.side.digest(one.0) < digest;
+        let at = self.all.partition_point(before);
+        self.is(at, digest).then_some(at)
+    }
+
+    /// Returns the paths with this digest, from the place `at` on.
+    fn from(&self, at: usize, digest: &[u8]) -> impl Iterator<Item = PackedRecord> {
+        let same = (at..).take_while(move |at| self.is(*at, digest));
+        same.map(|at| self.all[at].1)
+    }
+
+    /// Returns the first path with this digest that is the right one.
+    fn first(
+        &self,
+        digest: &[u8],
+        is_right: impl Fn(PackedRecord) -> bool,
+    ) -> Option<PackedRecord> {
+        let mut paths = self.from(self.begin(digest)?, digest);
+        paths.find(|record| is_right(*record))
+    }
+}
+
+/// Removed paths that wait for a partner, in path order for each content.
+struct Queues {
+    /// Number of records passed, at the index of the first record of each content.
+    passed: Vec<usize>,
+    /// True, by record, for one that waits for a partner.
+    waits: Vec<bool>,
+}
+
+impl Queues {
+    fn of(contents: &DigestIndex<'_>, removed: &[PackedRecord]) -> Queues {
+        let records = removed.last().map_or(0, |last| last + 1);
+        let mut waits = vec![false; records];
+        for record in removed {
+            waits[*record] = true;
+        }
+        Queues {
+            passed: vec![0; contents.all.len()],
+            waits,
+        }
+    }
+
+    /// Takes the next record that waits with this content, and is the right one.
+    fn take(
+        &mut self,
+        contents: &DigestIndex<'_>,
+        digest: &[u8],
+        is_right: impl Fn(PackedRecord) -> bool,
+    ) -> Option<PackedRecord> {
+        let begin = contents.begin(digest)?;
+        let waits = |record: &PackedRecord| self.waits.get(*record) == Some(&true);
+        // Under another of its digests it may have been taken already.
+        let gone = contents.from(begin + self.passed[begin], digest);
+        let gone = gone.take_while(|record| !waits(record)).count();
+        self.passed[begin] += gone;
+        let mut left = contents.from(begin + self.passed[begin], digest);
+        let record = left.find(|record| waits(record) && is_right(*record))?;
+        self.waits[record] = false;
+        Some(record)
+    }
+
+    /// True if the record was taken.
+    fn is_gone(&self, record: PackedRecord) -> bool {
+        !self.waits[record]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,5 @@
-//! Lines of lists in one array: a list of millions takes its paths and digests, and little more.
+//! Paths with the digests that their contents have or should have: one by one, and lines of lists in
+//! one array, so that a list of millions takes its paths and digests, and little more.
 
 use bc_digest::{Algorithm, Digest};
 
@@ -132,6 +133,16 @@ impl ExpectedDigests {
     pub fn memory(&self) -> u64 {
         (self.packed.memory() + self.starts.capacity() * size_of::<usize>()) as u64
     }
+}
+
+/// A path and the digests that its content has, or should have.
+#[derive(Clone, Debug)]
+pub struct FileDigests {
+    /// Path as recorded, as raw bytes.
+    pub path: Vec<u8>,
+    /// At least one where it is to be [checked](crate::check::check), and then all of them must
+    /// match; none, where manifests are compared, of a file that could not be read.
+    pub digests: Vec<(Algorithm, Digest)>,
 }
 
 #[cfg(test)]

@@ -12,9 +12,8 @@ use bc_fs::known::MountSession;
 use bc_pool::Cancel;
 use bc_walk::FileStat;
 
-use super::boot::Boot;
-use super::job::JobInputs;
-use super::record::{self, DEVICE, FILE, JOB, SESSION, STATE};
+use super::options::JobInputs;
+use super::record::{self, Boot, DEVICE, FILE, JOB, SESSION, STATE};
 
 /// Records between two looks for a cancellation.
 const STEP: u64 = 4096;
@@ -39,13 +38,13 @@ pub(super) struct JournalFiles {
     stride: usize,
     /// Hash of the state, and the place of the record; sorted.
     places: Vec<(u64, u64)>,
-    runs: Vec<Run>,
+    runs: Vec<JournalledRun>,
     boot: Boot,
 }
 
 /// A run that wrote to the journal.
 #[derive(Debug)]
-struct Run {
+struct JournalledRun {
     /// Offset of its first record.
     at: u64,
     boot: Boot,
@@ -105,7 +104,7 @@ impl JournalFiles {
             SESSION => {
                 if let Some(boot) = record::session(record.body) {
                     let (at, mounts) = (record.at, Vec::new());
-                    self.runs.push(Run { at, boot, mounts });
+                    self.runs.push(JournalledRun { at, boot, mounts });
                 }
             }
             DEVICE => {

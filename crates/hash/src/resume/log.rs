@@ -2,19 +2,17 @@
 //! lasts, given up where it cannot be written.
 
 use std::ffi::OsString;
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use bc_edit::journal::{Journal, Key, View};
 use bc_fs::place::Place;
 
-use super::boot::Boot;
-use super::job::JobInputs;
-use super::record;
+use super::options::JobInputs;
+use super::record::{self, Boot};
 
 /// Interval at which the journal is forced to the disk: that is how much of the work a power cut
 /// costs.
@@ -118,11 +116,11 @@ pub(super) struct Log {
 }
 
 struct Inner {
-    state: State,
+    state: LogState,
     before: Before,
 }
 
-enum State {
+enum LogState {
     /// No file yet.
     Waiting(JournalSite, Vec<u8>),
     Open(OpenLog),
@@ -152,9 +150,9 @@ impl fmt::Debug for Log {
 }
 
 impl Log {
-    fn new(state: State, before: Before, after: Duration, early: usize, report: Tell) -> Log {
+    fn new(state: LogState, before: Before, after: Duration, early: usize, report: Tell) -> Log {
         Log {
-            off: AtomicBool::new(matches!(state, State::Over(_))),
+            off: AtomicBool::new(matches!(state, LogState::Over(_))),
             state: Mutex::new(Inner { state, before }),
             begun: Instant::now(),
             after,
@@ -172,17 +170,17 @@ impl Log {
         early: usize,
         report: Tell,
     ) -> Log {
-        let state = State::Waiting(site, Vec::new());
+        let state = LogState::Waiting(site, Vec::new());
         Log::new(state, before, after, early, report)
     }
 
     /// Makes a log of an existing journal; `head` are the first records of this run.
     pub(super) fn going_on(mut journal: Journal, mut head: Vec<u8>, report: Tell) -> Log {
         let state = match journal.append(&mut head) {
-            Ok(()) => State::Open(OpenLog::new(journal)),
+            Ok(()) => LogState::Open(OpenLog::new(journal)),
             Err(error) => {
                 report(&format!("write: {error}"));
-                State::Over(Some(journal))
+                LogState::Over(Some(journal))
             }
         };
         Log::new(state, Before::default(), Duration::ZERO, 0, report)
@@ -190,7 +188,7 @@ impl Log {
 
     /// Makes a log that takes nothing.
     pub(super) fn off(journal: Option<Journal>, report: Tell) -> Log {
-        let (state, before) = (State::Over(journal), Before::default());
+        let (state, before) = (LogState::Over(journal), Before::default());
         Log::new(state, before, Duration::ZERO, 0, report)
     }
 
@@ -201,7 +199,7 @@ impl Log {
     /// Takes a worker's records and leaves `piece` empty; false if they were dropped.
     pub(super) fn take(&self, piece: &mut Vec<u8>) -> bool {
         let mut inner = self.lock();
-        if let State::Waiting(_, early) = &mut inner.state
+        if let LogState::Waiting(_, early) = &mut inner.state
             && self.begun.elapsed() < self.after
         {
             let fits = early.len() + piece.len() <= self.early;
@@ -213,7 +211,7 @@ impl Log {
         }
         let due = self.write(&mut inner, piece);
         piece.clear();
-        let taken = !matches!(inner.state, State::Over(_));
+        let taken = !matches!(inner.state, LogState::Over(_));
         drop(inner);
         // Others write meanwhile.
         if let Some(Err(error)) = due.map(|view| view.sync()) {
@@ -225,28 +223,28 @@ impl Log {
     /// Writes a piece; gives the file if it is time for it to be synced.
     fn write(&self, inner: &mut Inner, piece: &mut [u8]) -> Option<View> {
         let Inner { state, before } = inner;
-        let over = State::Over(None);
+        let over = LogState::Over(None);
         let written = match std::mem::replace(state, over) {
-            State::Waiting(site, mut early) => {
+            LogState::Waiting(site, mut early) => {
                 early.extend_from_slice(piece);
                 let begun = site.begin(&early, before).map(OpenLog::new);
-                let begun = begun.map(|open| *state = State::Open(open));
+                let begun = begun.map(|open| *state = LogState::Open(open));
                 begun.map_err(|error| match error.kind() {
                     io::ErrorKind::WouldBlock => "another run is writing it".to_owned(),
                     _ => format!("create: {error}"),
                 })
             }
-            State::Open(mut open) => {
+            LogState::Open(mut open) => {
                 let written = open.journal.append(piece);
                 before.yield_to(&mut open.journal);
                 *state = match written {
-                    Ok(()) => State::Open(open),
-                    Err(_) => State::Over(Some(open.journal)),
+                    Ok(()) => LogState::Open(open),
+                    Err(_) => LogState::Over(Some(open.journal)),
                 };
                 written.map_err(|error| format!("write: {error}"))
             }
-            State::Over(journal) => {
-                *state = State::Over(journal);
+            LogState::Over(journal) => {
+                *state = LogState::Over(journal);
                 Ok(())
             }
         };
@@ -254,7 +252,7 @@ impl Log {
             self.off.store(true, Ordering::Relaxed);
             (self.report)(&why);
         }
-        let State::Open(open) = state else {
+        let LogState::Open(open) = state else {
             return None;
         };
         if open.synced.elapsed() < SYNC_EVERY {
@@ -266,8 +264,8 @@ impl Log {
 
     fn give_up(&self, why: &str) {
         let mut inner = self.lock();
-        if let State::Open(open) = std::mem::replace(&mut inner.state, State::Over(None)) {
-            inner.state = State::Over(Some(open.journal));
+        if let LogState::Open(open) = std::mem::replace(&mut inner.state, LogState::Over(None)) {
+            inner.state = LogState::Over(Some(open.journal));
             self.off.store(true, Ordering::Relaxed);
             (self.report)(why);
         }
@@ -282,9 +280,9 @@ impl Log {
         }
         let inner = self.lock();
         let is_own = match &inner.state {
-            State::Waiting(..) => false,
-            State::Open(_) => true,
-            State::Over(journal) => journal.is_some(),
+            LogState::Waiting(..) => false,
+            LogState::Open(_) => true,
+            LogState::Over(journal) => journal.is_some(),
         };
         is_own || inner.before.is_kept()
     }
@@ -297,10 +295,10 @@ impl Log {
         if !inner.before.is_kept() {
             return;
         }
-        match std::mem::replace(&mut inner.state, State::Over(None)) {
-            State::Open(open) => open.journal.remove(),
-            State::Over(Some(journal)) => journal.remove(),
-            State::Waiting(..) | State::Over(None) => {}
+        match std::mem::replace(&mut inner.state, LogState::Over(None)) {
+            LogState::Open(open) => open.journal.remove(),
+            LogState::Over(Some(journal)) => journal.remove(),
+            LogState::Waiting(..) | LogState::Over(None) => {}
         }
     }
 
@@ -308,10 +306,10 @@ impl Log {
     pub(super) fn remove(&self) {
         self.off.store(true, Ordering::Relaxed);
         let mut inner = self.lock();
-        match std::mem::replace(&mut inner.state, State::Over(None)) {
-            State::Open(open) => open.journal.remove(),
-            State::Over(Some(journal)) => journal.remove(),
-            State::Waiting(..) | State::Over(None) => {}
+        match std::mem::replace(&mut inner.state, LogState::Over(None)) {
+            LogState::Open(open) => open.journal.remove(),
+            LogState::Over(Some(journal)) => journal.remove(),
+            LogState::Waiting(..) | LogState::Over(None) => {}
         }
         // If it keeps its name, the next run finds it, and reports it.
         let _ = inner.before.set_aside();
@@ -326,9 +324,9 @@ impl Log {
     pub(super) fn with<T>(&self, f: impl FnOnce(&Journal) -> T) -> Option<T> {
         let inner = self.lock();
         match &inner.state {
-            State::Open(open) => Some(f(&open.journal)),
-            State::Over(Some(journal)) => Some(f(journal)),
-            State::Waiting(..) | State::Over(None) => inner.before.journal.as_ref().map(f),
+            LogState::Open(open) => Some(f(&open.journal)),
+            LogState::Over(Some(journal)) => Some(f(journal)),
+            LogState::Waiting(..) | LogState::Over(None) => inner.before.journal.as_ref().map(f),
         }
     }
 

@@ -14,8 +14,6 @@
 //! - A defect of the journal costs time, never a result.
 //! - The journal of an interrupted run keeps its name until there is one with more records.
 
-mod boot;
-mod job;
 mod known;
 mod log;
 mod options;
@@ -29,13 +27,12 @@ use bc_edit::journal::{FoundJournal, Journal, LONGEST};
 use bc_pool::Cancel;
 use bc_walk::OwnFile;
 
-use boot::Boot;
 use known::{JournalFiles, Loaded};
 use log::{Before, JournalSite, Log};
+use record::Boot;
 
-pub use job::JobInputs;
 pub use log::Tell;
-pub use options::{Beginning, Earlier, Pace, Refused, ResumeOptions, Taken};
+pub use options::{Beginning, Earlier, JobInputs, Pace, Refused, ResumeOptions, Taken};
 pub(crate) use worker_records::WorkerRecords;
 
 /// A run that is recorded, and the records of an earlier one.
