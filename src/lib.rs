@@ -117,7 +117,7 @@ pub use bc_find::dirs::{DirNames, DirsOptions, EqualDirectories, FoundDirectorie
 #[doc(inline)]
 pub use bc_find::scan::{Equality, HardLinks, ScanOptions};
 #[doc(inline)]
-pub use bc_find::unique::{FoundUnique, NotFile, Place, UniqueContent, UniqueOptions};
+pub use bc_find::unique::{ContentPlace, FoundUnique, NotFile, UniqueContent, UniqueOptions};
 #[doc(inline)]
 pub use bc_find::{Duplicates, EqualFile, EqualFiles, Search};
 #[doc(inline)]

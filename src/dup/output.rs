@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use bc_find::report::{Names, ReportFormat, ScanReport};
+use bc_find::report::{PathSpelling, ReportFormat, ScanReport};
 use bc_find::scan::Scan;
 use bc_prune::{
     HALF_WAY, Keep, KeepRules, PruneEvent, PruneSummary, RunMode, Skip, StepOutcome, UndoEvent,
@@ -19,8 +19,8 @@ use crate::session::{Outcome, Session};
 /// Writes the groups found in one of the engine's formats.
 pub fn report(found: &ScanReport<'_>, format: ReportFormat, output: &mut Output) -> io::Result<()> {
     let names = match output.is_terminal() {
-        true => Names::OneLine,
-        false => Names::Exact,
+        true => PathSpelling::OneLine,
+        false => PathSpelling::Exact,
     };
     found.write(format, names, output)
 }

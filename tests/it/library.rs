@@ -11,8 +11,8 @@ use bc_read::Plan;
 use bc_testkit::{TestTree, is_root};
 use bc_walk::{EntryId, FileStat, Listing, Metadata, WalkOptions, walk};
 use bit_crafts::{
-    Cancel, ChecksumFile, CopyOptions, CreateOptions, ErrorKind, Globs, ManifestFile, Means, Place,
-    Search, Symlinks, UniqueOptions, VerifyOptions,
+    Cancel, ChecksumFile, ContentPlace, CopyOptions, CreateOptions, ErrorKind, Globs, ManifestFile,
+    Means, Search, Symlinks, UniqueOptions, VerifyOptions,
 };
 
 use crate::common::ABC;
@@ -240,8 +240,11 @@ fn an_archive_may_be_a_directory_or_a_manifest_and_nothing_else() {
         .map(|one| (&one.paths[..], &one.place))
         .collect();
     let (old, new) = ([t.join("card/1"), t.join("card/3")], [t.join("card/2")]);
-    let archive = Place::Archive(t.join("archive"));
-    assert_eq!(places, [(&old[..], &archive), (&new[..], &Place::Nowhere)]);
+    let archive = ContentPlace::Archive(t.join("archive"));
+    assert_eq!(
+        places,
+        [(&old[..], &archive), (&new[..], &ContentPlace::Nowhere)]
+    );
     assert!(!found.all_is_elsewhere() && found.is_complete());
     assert_eq!(unique("other").unwrap_err().kind(), ErrorKind::Usage);
     assert_eq!(unique("none").unwrap_err().kind(), ErrorKind::NotFound);

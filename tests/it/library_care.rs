@@ -7,9 +7,9 @@ use std::path::Path;
 
 use bc_testkit::{TestTree, is_root};
 use bit_crafts::{
-    Action, Algorithm, Cancel, Checked, ChecksumFile, CopyOptions, CopyReport, CreateOptions,
-    DiffOptions, DirsOptions, Duplicates, Error, ErrorKind, FileKind, FoundUnique, HashOptions,
-    Hashed, Hidden, Listing, ManifestFile, ManifestPlace, Means, Origin, Overwrite, Place,
+    Action, Algorithm, Cancel, Checked, ChecksumFile, ContentPlace, CopyOptions, CopyReport,
+    CreateOptions, DiffOptions, DirsOptions, Duplicates, Error, ErrorKind, FileKind, FoundUnique,
+    HashOptions, Hashed, Hidden, Listing, ManifestFile, ManifestPlace, Means, Origin, Overwrite,
     PruneOptions, Pruned, RestoreOptions, RestoreReport, RunMode, Search, Target, UndoJob, Undone,
     UniqueOptions, UpdateOptions, Verification, VerifyOptions, WalkOptions, WrittenManifest,
 };
@@ -402,7 +402,7 @@ fn what_cannot_be_read_is_unknown_unless_its_size_says_all() {
     let found = unique(&t.join("card"), &t.join("archive"), &Means::new());
     let found = found.unwrap();
     let places: Vec<_> = found.contents.iter().map(|one| &one.place).collect();
-    assert_eq!(places, [&Place::Unknown, &Place::Nowhere]);
+    assert_eq!(places, [&ContentPlace::Unknown, &ContentPlace::Nowhere]);
     assert!(!found.is_complete() && !found.all_is_elsewhere());
     assert_eq!(found.errors.len(), 1);
     assert_eq!(found.errors[0].path(), t.join("card/as-long"));

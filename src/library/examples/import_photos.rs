@@ -7,8 +7,8 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use bit_crafts::{
-    CopyOptions, Globs, ManifestPlace, Means, Place, ReadBack, Search, Target, UniqueOptions,
-    WalkOptions,
+    ContentPlace, CopyOptions, Globs, ManifestPlace, Means, ReadBack, Search, Target,
+    UniqueOptions, WalkOptions,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -33,9 +33,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (mut new, mut known) = (0, 0);
     for content in &found.contents {
         match &content.place {
-            Place::Archive(_) => known += 1,
+            ContentPlace::Archive(_) => known += 1,
             // It is among the errors below.
-            Place::Unknown => {}
+            ContentPlace::Unknown => {}
             _ => {
                 import(&content.paths[0], archive)?;
                 new += 1;

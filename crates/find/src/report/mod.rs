@@ -74,7 +74,7 @@ impl ReportFormat {
 
 /// Spelling of names in the formats that print them as they are: text, fdupes, CSV, script.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Names {
+pub enum PathSpelling {
     /// Byte for byte, for programs.
     Exact,
     /// Escaped by [`bc_fs::escape`](fn@bc_fs::escape), for people: a newline in a name ends no
@@ -104,7 +104,12 @@ impl ScanReport<'_> {
     ///
     /// # Errors
     /// Errors of writing to `out`.
-    pub fn write(&self, format: ReportFormat, names: Names, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(
+        &self,
+        format: ReportFormat,
+        names: PathSpelling,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         match format {
             ReportFormat::Text => text(self, names, out),
             ReportFormat::Fdupes => fdupes(self, names, out),
@@ -116,11 +121,11 @@ impl ScanReport<'_> {
     }
 
     /// The path of a file, written as `names` says.
-    fn path(&self, id: EntryId, names: Names) -> Vec<u8> {
+    fn path(&self, id: EntryId, names: PathSpelling) -> Vec<u8> {
         let path = self.listing.path(id);
         match names {
-            Names::Exact => path,
-            Names::OneLine => bc_fs::escape(&path).into_owned().into_bytes(),
+            PathSpelling::Exact => path,
+            PathSpelling::OneLine => bc_fs::escape(&path).into_owned().into_bytes(),
         }
     }
 
@@ -224,7 +229,7 @@ pub(crate) fn root_len(path: &[u8], root: &[u8]) -> usize {
 }
 
 /// Groups with a blank line between two.
-fn text(report: &ScanReport<'_>, names: Names, out: &mut dyn Write) -> io::Result<()> {
+fn text(report: &ScanReport<'_>, names: PathSpelling, out: &mut dyn Write) -> io::Result<()> {
     for (i, group) in report.scan.groups().enumerate() {
         if i > 0 {
             out.write_all(b"\n")?;
@@ -239,7 +244,7 @@ fn text(report: &ScanReport<'_>, names: Names, out: &mut dyn Write) -> io::Resul
 }
 
 /// Groups with a blank line after each, the last one too.
-fn fdupes(report: &ScanReport<'_>, names: Names, out: &mut dyn Write) -> io::Result<()> {
+fn fdupes(report: &ScanReport<'_>, names: PathSpelling, out: &mut dyn Write) -> io::Result<()> {
     text(report, names, out)?;
     if report.scan.groups().len() == 0 {
         Ok(())
@@ -250,7 +255,7 @@ fn fdupes(report: &ScanReport<'_>, names: Names, out: &mut dyn Write) -> io::Res
 
 /// `group,size,digest,reference,path,path_b64`; a path that is not UTF-8 is
 /// lossy in `path` and complete, as base64, in `path_b64`.
-fn csv(report: &ScanReport<'_>, names: Names, out: &mut dyn Write) -> io::Result<()> {
+fn csv(report: &ScanReport<'_>, names: PathSpelling, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"group,size,digest,reference,path,path_b64\r\n")?;
     let mut record = Vec::new();
     for (number, group) in report.scan.groups().enumerate() {

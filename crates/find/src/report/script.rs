@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use bc_fs::quote::single_quoted;
 use bc_walk::EntryId;
 
-use super::{Names, ScanReport};
+use super::{PathSpelling, ScanReport};
 
 const HEAD: &str = r#"#!/bin/sh
 # Makes each duplicate below a hard link to the first file of its group.
@@ -34,7 +34,11 @@ link() {
 }
 "#;
 
-pub(super) fn script(report: &ScanReport<'_>, how: Names, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn script(
+    report: &ScanReport<'_>,
+    how: PathSpelling,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     out.write_all(HEAD.as_bytes())?;
     let mut line = Vec::new();
     for group in report.scan.groups() {

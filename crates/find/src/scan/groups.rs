@@ -8,7 +8,7 @@ use bc_read::space::Shares;
 use bc_walk::{DirId, EntryId, Error, Listing};
 
 use super::candidates::Candidates;
-use super::table::Row;
+use super::table::TableRow;
 use super::{Context, HardLinks, ScanStats, Span};
 use crate::jagged::Jagged;
 use crate::subtrees::Marks;
@@ -78,7 +78,7 @@ struct Splitter<'a> {
     context: &'a Context<'a>,
     found: CandidateGroups,
     /// Kept from one group to the next for their memory.
-    rows: Vec<(u32, Row)>,
+    rows: Vec<(u32, TableRow)>,
     heads: Vec<(u64, u32)>,
     alike: Vec<u32>,
 }
@@ -160,7 +160,7 @@ pub struct Scan {
     cancelled: bool,
     /// Entries of the listing that was searched.
     pub(crate) entries: usize,
-    groups: Vec<Summary>,
+    groups: Vec<GroupSummary>,
     /// Digests of the groups, one after the other.
     digests: Vec<u8>,
     members: Vec<Member>,
@@ -171,7 +171,7 @@ pub struct Scan {
 }
 
 #[derive(Debug)]
-struct Summary {
+struct GroupSummary {
     /// End of its members in the array of all.
     end: u32,
     size: u64,
@@ -320,7 +320,7 @@ pub(crate) fn finish(
             let group = &all[start as usize..(start + len) as usize];
             members.extend_from_slice(group);
             digests.extend_from_slice(context.table.digest(group[0].candidate).as_bytes());
-            Summary {
+            GroupSummary {
                 end: members.len() as u32,
                 size: context.size(group[0].candidate),
                 wasted,

@@ -46,9 +46,9 @@ impl Known {
 
 /// Index of a candidate in the arrays.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Row(u32);
+pub(crate) struct TableRow(u32);
 
-impl Row {
+impl TableRow {
     fn index(self) -> usize {
         self.0 as usize
     }
@@ -126,20 +126,20 @@ impl<'a> Table<'a> {
     }
 
     /// The row of the candidate that `entry` opens; of one that opens none, a wrong one.
-    pub(crate) fn opened_by(&self, entry: EntryId) -> Row {
-        Row(self.opens.of(entry))
+    pub(crate) fn opened_by(&self, entry: EntryId) -> TableRow {
+        TableRow(self.opens.of(entry))
     }
 
-    pub(crate) fn row(&self, candidate: u32) -> Row {
+    pub(crate) fn row(&self, candidate: u32) -> TableRow {
         self.opened_by(self.candidates.entry(candidate))
     }
 
-    pub(crate) fn candidate(&self, row: Row) -> u32 {
+    pub(crate) fn candidate(&self, row: TableRow) -> u32 {
         self.by_row[row.index()]
     }
 
     /// Returns the bits of a candidate.
-    pub(crate) fn knows(&self, row: Row) -> Known {
+    pub(crate) fn knows(&self, row: TableRow) -> Known {
         Known(self.known[row.index()].load(Relaxed))
     }
 
@@ -148,7 +148,7 @@ impl<'a> Table<'a> {
     }
 
     /// Sets a bit. Not atomically, which is not needed: a candidate has one writer at a time.
-    fn note(&self, row: Row, bit: u8) {
+    fn note(&self, row: TableRow, bit: u8) {
         let known = &self.known[row.index()];
         known.store(known.load(Relaxed) | bit, Relaxed);
     }
@@ -168,12 +168,12 @@ impl<'a> Table<'a> {
         self.of(candidate).failed()
     }
 
-    pub(crate) fn fail(&self, row: Row) {
+    pub(crate) fn fail(&self, row: TableRow) {
         self.known[row.index()].store(FAILED, Relaxed);
     }
 
     /// Forgets a digest that turned out to be of a part only.
-    pub(crate) fn forget_whole(&self, row: Row) {
+    pub(crate) fn forget_whole(&self, row: TableRow) {
         let known = &self.known[row.index()];
         known.store(known.load(Relaxed) & !WHOLE, Relaxed);
     }
@@ -183,7 +183,7 @@ impl<'a> Table<'a> {
         self.fast_in(self.row(candidate))
     }
 
-    pub(crate) fn fast_in(&self, row: Row) -> u64 {
+    pub(crate) fn fast_in(&self, row: TableRow) -> u64 {
         match &self.fast {
             Fast::Beside(all) => all[row.index()].load(Relaxed),
             Fast::Few(some) if self.knows(row).whole() => {
@@ -193,7 +193,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    pub(crate) fn set_fast(&self, row: Row, hash: u64) {
+    pub(crate) fn set_fast(&self, row: TableRow, hash: u64) {
         let known = self.known[row.index()].load(Relaxed);
         match &self.fast {
             Fast::Beside(all) => all[row.index()].store(hash, Relaxed),
@@ -210,7 +210,7 @@ impl<'a> Table<'a> {
         self.whole_in(self.row(candidate))
     }
 
-    pub(crate) fn whole_in(&self, row: Row) -> [u64; 4] {
+    pub(crate) fn whole_in(&self, row: TableRow) -> [u64; 4] {
         let mut words = [0; 4];
         let at = row.index() * self.width;
         for (to, from) in words.iter_mut().zip(&self.whole[at..at + self.width]) {
@@ -221,7 +221,7 @@ impl<'a> Table<'a> {
 
     /// # Panics
     /// If the digest has another length than the table's.
-    pub(crate) fn set_whole(&self, row: Row, digest: &Digest) {
+    pub(crate) fn set_whole(&self, row: TableRow, digest: &Digest) {
         assert_eq!(digest.as_bytes().len(), self.digest_len);
         let at = row.index() * self.width;
         for (to, from) in self.whole[at..].iter().zip(digest.as_bytes().chunks(8)) {
@@ -248,19 +248,19 @@ impl<'a> Table<'a> {
 
     /// Records the allocated blocks, unless those that no other file uses are known. Saturates at 2
     /// TiB.
-    pub(crate) fn set_blocks(&self, row: Row, blocks: u64) {
+    pub(crate) fn set_blocks(&self, row: TableRow, blocks: u64) {
         if self.known[row.index()].load(Relaxed) & SPACE == 0 {
             self.store_blocks(row, blocks);
         }
     }
 
     /// Records the blocks that no other file uses.
-    pub(crate) fn set_own_blocks(&self, row: Row, blocks: u64) {
+    pub(crate) fn set_own_blocks(&self, row: TableRow, blocks: u64) {
         self.store_blocks(row, blocks);
         self.note(row, SPACE);
     }
 
-    fn store_blocks(&self, row: Row, blocks: u64) {
+    fn store_blocks(&self, row: TableRow, blocks: u64) {
         let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
         self.blocks[row.index()].store(blocks, Relaxed);
     }

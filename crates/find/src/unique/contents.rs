@@ -50,7 +50,7 @@ pub struct Content<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     names: Vec<EntryId>,
-    rows: Vec<Row>,
+    rows: Vec<ContentRow>,
     /// Files of the trees with bytes, each inode once, and the bytes.
     pub(super) files: u64,
     pub(super) bytes: u64,
@@ -58,7 +58,7 @@ pub(super) struct Contents {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+pub(super) struct ContentRow {
     size: u64,
     start: u32,
     len: u32,
@@ -127,7 +127,7 @@ impl Contents {
         }
         let start = self.names.len() as u32;
         self.names.extend_from_slice(names);
-        self.rows.push(Row {
+        self.rows.push(ContentRow {
             size,
             start,
             len: names.len() as u32,
@@ -158,7 +158,7 @@ impl Contents {
         }
     }
 
-    pub(super) fn rows_mut(&mut self) -> impl Iterator<Item = (&mut Row, &[EntryId])> {
+    pub(super) fn rows_mut(&mut self) -> impl Iterator<Item = (&mut ContentRow, &[EntryId])> {
         let names = &self.names;
         self.rows.iter_mut().map(|row| {
             let own = &names[row.start as usize..(row.start + row.len) as usize];

@@ -237,11 +237,11 @@ fn contents(found: &Unique, archives: &[PathBuf]) -> Vec<UniqueContent> {
         size: content.size,
         paths: content.names.iter().map(path).collect(),
         place: match content.presence {
-            Presence::Nowhere => Place::Nowhere,
-            Presence::Directory { reference } => Place::Archive(archive(reference)),
-            Presence::Manifest { reference, .. } => Place::Manifest(archive(reference)),
-            Presence::Another => Place::Another,
-            _ => Place::Unknown,
+            Presence::Nowhere => ContentPlace::Nowhere,
+            Presence::Directory { reference } => ContentPlace::Archive(archive(reference)),
+            Presence::Manifest { reference, .. } => ContentPlace::Manifest(archive(reference)),
+            Presence::Another => ContentPlace::Another,
+            _ => ContentPlace::Unknown,
         },
     });
     contents.collect()
@@ -310,11 +310,11 @@ pub struct FoundUnique {
 }
 
 impl FoundUnique {
-    /// Returns the contents that are nowhere else: see [`Place::Nowhere`]. Contents whose place is
-    /// unknown, because a file could not be read, are not among them: see [`Place::Unknown`].
+    /// Returns the contents that are nowhere else: see [`ContentPlace::Nowhere`]. Contents whose place is
+    /// unknown, because a file could not be read, are not among them: see [`ContentPlace::Unknown`].
     pub fn nowhere(&self) -> impl Iterator<Item = &UniqueContent> {
         let contents = self.contents.iter();
-        contents.filter(|content| content.place == Place::Nowhere)
+        contents.filter(|content| content.place == ContentPlace::Nowhere)
     }
 
     /// Returns true if the trees were seen completely, everything could be read, and every archive
@@ -327,7 +327,10 @@ impl FoundUnique {
     /// Returns true if the trees can go: they were seen completely, and each content is elsewhere.
     pub fn all_is_elsewhere(&self) -> bool {
         let is_safe = |content: &UniqueContent| {
-            matches!(content.place, Place::Archive(_) | Place::Manifest(_))
+            matches!(
+                content.place,
+                ContentPlace::Archive(_) | ContentPlace::Manifest(_)
+            )
         };
         self.is_complete() && self.contents.iter().all(is_safe)
     }
@@ -376,13 +379,13 @@ pub struct UniqueContent {
     /// Paths of all its names in the trees, in order; at least one.
     pub paths: Vec<PathBuf>,
     /// The place where else it is.
-    pub place: Place,
+    pub place: ContentPlace,
 }
 
 /// The place where else a content is.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
-pub enum Place {
+pub enum ContentPlace {
     /// Nowhere. If no other file is as long, its size alone has proven that, and it was not opened:
     /// only reading it, by a copy say, shows if it can be read at all; its dry
     /// run opens nothing either.

@@ -34,7 +34,7 @@ use crate::subtrees::{Files, Marks, Subtrees};
 
 pub use contents::{Content, Presence};
 pub use covered::covered;
-pub use job::{FoundUnique, NotFile, Place, UniqueContent};
+pub use job::{ContentPlace, FoundUnique, NotFile, UniqueContent};
 pub use offline::{KnownContent, Offline, offline};
 pub use presence::NotFiles;
 
