@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use bc_fs::dirfd::PLACE;
@@ -26,7 +26,7 @@ use crate::tree::{
 };
 use crate::tuning::Tuning;
 use crate::{
-    Entries, Error, FileStat, Identity, Listing, Metadata, OwnFile, Repeats, SkipReason, Skipped,
+    Entries, Error, FileStat, Identity, Listing, Metadata, OwnFile, Repeats, SkipReason,
     SkippedDetail, SkippedPath, Symlinks, WalkOptions, Workers,
 };
 

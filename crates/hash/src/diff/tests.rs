@@ -1,3 +1,5 @@
+//! Comparisons of two lists: changes, moves, duplicates, and lists of many entries.
+
 use bc_digest::{Algorithm, hash};
 
 use super::*;
