@@ -13,12 +13,13 @@ mod trees;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
 use super::*;
-use crate::{DirId, FileKind, Gap};
+use crate::{DirId, FileKind, Gap, Skipped};
 
 /// A temporary tree; paths are relative to it.
 pub(crate) struct Tree(TempDir);
