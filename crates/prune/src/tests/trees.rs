@@ -443,3 +443,30 @@ fn what_comes_meanwhile_stays() {
         }
     }
 }
+
+/// The link's name is taken, and its temporary one is another file's by then.
+#[test]
+fn a_link_that_gets_no_name_takes_no_other_file_with_it() {
+    let tree = copies();
+    let groups = vec![group(tree.path(), &["a", "b"])];
+    let mut journal = journal_of(&tree, &Action::Delete, &groups);
+    let (summary, lines) = run_trees(groups, &options(Action::Delete), Some(&mut journal));
+    drop(journal);
+    assert_eq!(summary.dirs, 1, "{lines:?}");
+    tree.write("mine", "mine");
+    let root = tree.path().to_owned();
+    let other = move || {
+        let temporary = temporaries(&root).remove(0);
+        fs::rename(root.join("mine"), &temporary).unwrap();
+        for name in ["b/link", "b/links/only"] {
+            let _ = fs::write(root.join(name), "taken");
+        }
+    };
+    faults::arm(Point::first("rename"), faults::Fault::Run(Box::new(other)));
+    let undone = undo_all(&tree);
+    assert!(faults::disarm().reached);
+    assert!(undone.failed > 0, "{undone:?}");
+    let left = temporaries(tree.path());
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!(fs::read(&left[0]).unwrap(), b"mine");
+}
