@@ -1,7 +1,7 @@
 //! `bc copy`: what an earlier run has taken down of both ends proves that it is done. Nothing of that
 //! is read again, and no change at either end is overlooked.
 
-use bc_manifest::integrity::{Found, Policy, Reader, Writer};
+use bc_manifest::integrity::{ContentFault, Policy, Reader, Writer};
 use bc_testkit::TestTree;
 use rustix::fs::{CWD, RenameFlags, XattrFlags, renameat_with, setxattr};
 
@@ -259,7 +259,7 @@ fn what_is_known_to_be_damaged_is_not_done() {
     while let Some(mut entry) = reader.read().unwrap() {
         if entry.path == b"small" {
             assert!(entry.copy_stamp.is_some());
-            (entry.tried_at, entry.found) = (Some(1), Some(Found::Damaged));
+            (entry.tried_at, entry.found) = (Some(1), Some(ContentFault::Damaged));
         }
         writer.write(&entry).unwrap();
     }

@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 
 use bc_digest::Digest;
 use bc_fs::known::{Doubt, Judgement};
-use bc_manifest::integrity::{Entry, Found, Kind};
+use bc_manifest::integrity::{ContentFault, Entry, Kind};
 use bc_manifest::time::format_rfc3339;
 use pending::{ALL_RECORDED, KNOWN, Settled, with, without_identity};
 
@@ -433,7 +433,7 @@ impl<'a> Comparison<'a> {
         path: &[u8],
         old: &EntryRef<'_>,
         new: &EntryRef<'_>,
-        found: Found,
+        found: ContentFault,
         tried_at: Option<i64>,
     ) -> io::Result<()> {
         self.summary.old += 1;
@@ -441,9 +441,9 @@ impl<'a> Comparison<'a> {
         // Either side may be the one that notes it.
         let unproven = old.unproven || new.unproven;
         let class = match found {
-            Found::Damaged if unproven => Class::Modified,
-            Found::Damaged => Class::Damaged,
-            Found::Unreadable => Class::Unreadable,
+            ContentFault::Damaged if unproven => Class::Modified,
+            ContentFault::Damaged => Class::Damaged,
+            ContentFault::Unreadable => Class::Unreadable,
         };
         self.summary.add(class);
         let mut change = Change::new(class, path, new.kind);

@@ -1,6 +1,6 @@
 //! `diff`: two manifests, offline.
 
-use bc_manifest::integrity::{Entry, Found, Kind, ROOT};
+use bc_manifest::integrity::{ContentFault, Entry, Kind, ROOT};
 use bc_walk::job::{Error, ErrorKind, path_of};
 
 use crate::Setting;
@@ -143,7 +143,7 @@ impl Receiver for Difference<'_, '_> {
                     .map(drop),
             },
             Pair::Gone(entry, why) => comparison.absent(entry, why),
-            Pair::Added { new, .. } if found == Some(Found::Damaged) => {
+            Pair::Added { new, .. } if found == Some(ContentFault::Damaged) => {
                 comparison.known_added(new.path, &new.view, tried_at)
             }
             Pair::Added { new, above, .. } => comparison.added(new.path, &new.view, above, Offline),

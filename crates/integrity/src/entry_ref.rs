@@ -1,7 +1,7 @@
 //! An entry of either side, borrowed.
 
 use bc_manifest::Failure;
-use bc_manifest::integrity::{Entry, Found, Kind, Xattrs};
+use bc_manifest::integrity::{ContentFault, Entry, Kind, Xattrs};
 use bc_manifest::time::is_beyond;
 use bc_walk::{FileKind, FileStat};
 
@@ -79,7 +79,8 @@ impl<'a> From<&'a Entry> for EntryRef<'a> {
                 .damaged_digest
                 .as_ref()
                 .map(|digest| digest.as_bytes()),
-            damage_unknown: entry.found == Some(Found::Damaged) && entry.damaged_digest.is_none(),
+            damage_unknown: entry.found == Some(ContentFault::Damaged)
+                && entry.damaged_digest.is_none(),
             unproven: entry.unproven,
             unsteady: false,
         }

@@ -73,7 +73,7 @@ impl Options {
     }
 }
 
-/// The formats that a file can turn out to have.
+/// Format that a file turns out to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {

@@ -232,7 +232,7 @@ fn algorithms_of(name: Option<&Name>, length: usize) -> Vec<Algorithm> {
 mod tests {
     use super::*;
     use bc_manifest::Failure;
-    use bc_manifest::integrity::Found as Finding;
+    use bc_manifest::integrity::ContentFault as Finding;
 
     #[test]
     fn what_was_not_found_last_is_not_certain() {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use bc_manifest::integrity::{Entry, Found, Kind, ROOT, UNSEEN_AT};
+use bc_manifest::integrity::{ContentFault, Entry, Kind, ROOT, UNSEEN_AT};
 use bc_manifest::time::parse_rfc3339;
 use bc_walk::EntryId;
 use bc_walk::job::Error;
@@ -254,7 +254,7 @@ impl FirstPass<'_> {
         // One name more, which may be one that is not recorded yet.
         let linked = old.ino == new.view.ino && old.nlink < new.view.nlink;
         // Where a good copy is in place of what was damaged, that may be beside it.
-        let repaired = entry.found == Some(Found::Damaged)
+        let repaired = entry.found == Some(ContentFault::Damaged)
             && is_same_but_for_number(old, &new.view)
             && new.id.is_none_or(|id| self.judge.has_stable_numbers(id));
         if renamed || linked || repaired {
@@ -303,7 +303,8 @@ impl FirstPass<'_> {
         self.plan
             .replaced
             .leaf(&entry.path, weight, matches || copied);
-        let accepts = self.what.damaged == Damaged::Accept && entry.found == Some(Found::Damaged);
+        let accepts =
+            self.what.damaged == Damaged::Accept && entry.found == Some(ContentFault::Damaged);
         // A name alone does not prove that this is the file that was found wrong.
         let doubted = by_name && entry.found.is_some();
         if unchanged == Unchanged::No || accepts || doubted {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use bc_digest::Digest;
-use bc_manifest::integrity::{Entry, Found, Kind};
+use bc_manifest::integrity::{ContentFault, Entry, Kind};
 use bc_manifest::time::is_beyond;
 use bc_walk::EntryId;
 use bc_walk::job::Error;
@@ -30,7 +30,7 @@ pub(super) struct Was {
     pub(super) ctime_ns: Option<i64>,
     /// Content that was found in its place, if it was.
     pub(super) damaged: Option<Digest>,
-    pub(super) found: Option<Found>,
+    pub(super) found: Option<ContentFault>,
 }
 
 impl Was {

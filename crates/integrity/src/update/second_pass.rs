@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use bc_digest::Digest;
 use bc_fs::known::Judgement;
-use bc_manifest::integrity::{Entry, Found, Kind, UNSEEN_AT};
+use bc_manifest::integrity::{ContentFault, Entry, Kind, UNSEEN_AT};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::EntryId;
 use bc_walk::job::Error;
@@ -137,7 +137,7 @@ impl Late {
             if let Some((was, unproven)) = self.missed.remove(&entry.path)
                 && entry.found.is_none()
             {
-                note(entry, &was, unproven, Found::Damaged, what.now);
+                note(entry, &was, unproven, ContentFault::Damaged, what.now);
             }
             if copies.contains(&entry.path) {
                 note_known_damage(entry, what, known);
@@ -161,11 +161,11 @@ impl Late {
 }
 
 /// Gives a file's entry the record of another name that it had, to which its content is not equal.
-fn note(fresh: &mut Entry, was: &Was, unproven: bool, found: Found, now: i64) {
+fn note(fresh: &mut Entry, was: &Was, unproven: bool, found: ContentFault, now: i64) {
     fresh.unproven = unproven;
     let (found, damaged) = match found {
-        Found::Damaged => (found, fresh.digest),
-        Found::Unreadable => (was.found.unwrap_or(found), was.damaged),
+        ContentFault::Damaged => (found, fresh.digest),
+        ContentFault::Unreadable => (was.found.unwrap_or(found), was.damaged),
     };
     fresh.damaged_digest = damaged;
     fresh.digest = Some(was.digest);
@@ -187,7 +187,7 @@ fn note_known_damage(fresh: &mut Entry, what: &UpdateOptions<'_>, known: &KnownD
     if let Some(expected) = known.get(&fresh.path, digest) {
         fresh.damaged_digest = fresh.digest.replace(expected.digest);
         fresh.verified_at = expected.verified_at;
-        (fresh.tried_at, fresh.found) = (Some(what.now), Some(Found::Damaged));
+        (fresh.tried_at, fresh.found) = (Some(what.now), Some(ContentFault::Damaged));
     }
 }
 
@@ -262,8 +262,8 @@ impl SecondPass<'_, '_> {
         let found = match fresh.digest {
             Some(digest) if was.iter().any(|was| was.digest == digest) => None,
             Some(_) if self.what.damaged == Damaged::Accept => None,
-            Some(_) => Some(Found::Damaged),
-            None => Some(Found::Unreadable),
+            Some(_) => Some(ContentFault::Damaged),
+            None => Some(ContentFault::Unreadable),
         };
         let Some(found) = found else { return };
         let mut proven = was
@@ -342,12 +342,12 @@ impl SecondPass<'_, '_> {
         let unrecorded = entry.digest.is_none();
         let in_place = entry.kind == Kind::File && !unrecorded && !swapped && !renamed;
         let found = match class {
-            Class::Damaged if keeps && in_place => Some(Found::Damaged),
+            Class::Damaged if keeps && in_place => Some(ContentFault::Damaged),
             // The last known record is better than none.
             Class::Unreadable
                 if now.error.is_some() && before.error.is_none() && !unread_elsewhere =>
             {
-                Some(entry.found.unwrap_or(Found::Unreadable))
+                Some(entry.found.unwrap_or(ContentFault::Unreadable))
             }
             _ => None,
         };

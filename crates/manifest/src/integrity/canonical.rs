@@ -259,7 +259,7 @@ impl<'a> Rest<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::entry::{Found, Mounted};
+    use super::super::entry::{ContentFault, Mounted};
     use super::super::parse::{ParsedEntry, parse_general};
     use super::*;
     use proptest::prelude::*;
@@ -284,7 +284,7 @@ mod tests {
         entry.copy_stamp = Some([1; COPY_STAMP_LEN]);
         entry.size_alone = Some(1);
         entry.tried_at = Some(1);
-        entry.found = Some(Found::Damaged);
+        entry.found = Some(ContentFault::Damaged);
         entry.dev = Some(1);
         entry.mount = Some(Default::default());
         entry.error = Some(crate::Failure {
@@ -359,7 +359,7 @@ mod tests {
                 })
             });
             if let Some((time, damaged)) = rest.4.2 {
-                let found = [Found::Unreadable, Found::Damaged][usize::from(damaged)];
+                let found = [ContentFault::Unreadable, ContentFault::Damaged][usize::from(damaged)];
                 (entry.tried_at, entry.found) = (Some(time), Some(found));
             }
             match kind {

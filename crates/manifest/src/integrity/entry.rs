@@ -189,27 +189,27 @@ pub struct Mounted {
 /// update that missed it says. Such a file is no copy of anything.
 pub const UNSEEN_AT: &str = "unseen_at";
 
-/// What the last attempt at a file's content came to, when it did not come to the digest.
+/// Fault that the last attempt at a file's content met in place of the recorded digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Found {
+pub enum ContentFault {
     /// Other content behind the same size and mtime.
     Damaged,
     /// Unreadable content.
     Unreadable,
 }
 
-impl Found {
+impl ContentFault {
     /// Returns its name in the manifest.
     pub const fn name(self) -> &'static str {
         match self {
-            Found::Damaged => "damaged",
-            Found::Unreadable => "unreadable",
+            ContentFault::Damaged => "damaged",
+            ContentFault::Unreadable => "unreadable",
         }
     }
 
-    /// Returns the finding of this name.
-    pub fn from_name(name: &str) -> Option<Found> {
-        [Found::Damaged, Found::Unreadable]
+    /// Returns the fault of this name.
+    pub fn from_name(name: &str) -> Option<ContentFault> {
+        [ContentFault::Damaged, ContentFault::Unreadable]
             .into_iter()
             .find(|found| found.name() == name)
     }
@@ -254,7 +254,7 @@ pub struct Entry {
     /// absent as soon as it is found again.
     pub tried_at: Option<i64>,
     /// Result of that attempt.
-    pub found: Option<Found>,
+    pub found: Option<ContentFault>,
     /// Digest of the content that was found in place of the recorded one: it stays damaged under
     /// any name and time. Earlier versions did not record it.
     pub damaged_digest: Option<Digest>,

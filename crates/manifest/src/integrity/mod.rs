@@ -39,7 +39,7 @@ mod swar;
 mod writer;
 
 pub use entry::{
-    COPY_STAMP_LEN, Entry, Found, Kind, Meta, Mounted, ROOT, UNSEEN_AT, Xattrs, check_path,
+    COPY_STAMP_LEN, ContentFault, Entry, Kind, Meta, Mounted, ROOT, UNSEEN_AT, Xattrs, check_path,
     path_order,
 };
 pub use header::{Header, Scope, ShardHeader, ShardTrailer, Trailer};

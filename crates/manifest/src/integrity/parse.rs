@@ -10,7 +10,7 @@ use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::canonical::{self, Common};
-use super::entry::{COPY_STAMP_LEN, Entry, Found, Kind, Meta, Mounted, Xattrs, check_path};
+use super::entry::{COPY_STAMP_LEN, ContentFault, Entry, Kind, Meta, Mounted, Xattrs, check_path};
 use crate::base64;
 use crate::error::ErrorKind;
 use crate::json::{Text, untwin};
@@ -275,7 +275,9 @@ fn entry(raw: RawFields<'_>, digest_len: Option<usize>) -> Result<Entry, &'stati
         .transpose()?;
     let found = raw
         .found
-        .map(|Text(text)| Found::from_name(&text).ok_or("found is neither damaged nor unreadable"))
+        .map(|Text(text)| {
+            ContentFault::from_name(&text).ok_or("found is neither damaged nor unreadable")
+        })
         .transpose()?;
     let damaged_digest = raw
         .damaged_digest

@@ -2,7 +2,7 @@
 //! keywords that those use: it refuses any other.
 
 use bc_manifest::integrity::{
-    Entry, Found, Header, Kind, Meta, Mounted, ShardHeader, ShardTrailer, Writer,
+    ContentFault, Entry, Header, Kind, Meta, Mounted, ShardHeader, ShardTrailer, Writer,
 };
 use bc_manifest::{Digest, ErrorRecord, Failure, ListPart, ListPartEnd, jsonl};
 use serde_json::Value;
@@ -142,7 +142,7 @@ fn integrity_lines() {
         entry.tried_run = (kind == Kind::File).then_some(3);
         entry.copy_stamp = (kind == Kind::File).then_some([0xa5; 16]);
         entry.tried_at = (kind == Kind::File).then_some(7);
-        entry.found = (kind == Kind::File).then_some(Found::Damaged);
+        entry.found = (kind == Kind::File).then_some(ContentFault::Damaged);
         entry.damaged_digest = entry.found.and(entry.digest);
         entry.unproven = kind == Kind::File;
         entry.dev = Some(0);
