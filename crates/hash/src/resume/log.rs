@@ -11,7 +11,7 @@ use std::{fmt, io};
 use bc_edit::journal::{Journal, Key, View};
 use bc_fs::place::Place;
 
-use super::options::JobInputs;
+use super::options::{JobInputs, ReportLost};
 use super::record::{self, Boot};
 
 /// Interval at which the journal is forced to the disk: that is how much of the work a power cut
@@ -100,9 +100,6 @@ pub(super) fn key(state: Option<&Path>) -> io::Result<Key> {
     Key::kept_in(state.ok_or_else(nowhere)?)
 }
 
-/// Called once with a message if no more can be recorded.
-pub type Tell = Box<dyn Fn(&str) + Send + Sync>;
-
 /// Destination of the workers' records.
 pub(super) struct Log {
     state: Mutex<Inner>,
@@ -112,7 +109,7 @@ pub(super) struct Log {
     after: Duration,
     /// Bytes of records that are kept back.
     early: usize,
-    report: Tell,
+    report: ReportLost,
 }
 
 struct Inner {
@@ -150,7 +147,13 @@ impl fmt::Debug for Log {
 }
 
 impl Log {
-    fn new(state: LogState, before: Before, after: Duration, early: usize, report: Tell) -> Log {
+    fn new(
+        state: LogState,
+        before: Before,
+        after: Duration,
+        early: usize,
+        report: ReportLost,
+    ) -> Log {
         Log {
             off: AtomicBool::new(matches!(state, LogState::Over(_))),
             state: Mutex::new(Inner { state, before }),
@@ -168,14 +171,14 @@ impl Log {
         before: Before,
         after: Duration,
         early: usize,
-        report: Tell,
+        report: ReportLost,
     ) -> Log {
         let state = LogState::Waiting(site, Vec::new());
         Log::new(state, before, after, early, report)
     }
 
     /// Makes a log of an existing journal; `head` are the first records of this run.
-    pub(super) fn going_on(mut journal: Journal, mut head: Vec<u8>, report: Tell) -> Log {
+    pub(super) fn going_on(mut journal: Journal, mut head: Vec<u8>, report: ReportLost) -> Log {
         let state = match journal.append(&mut head) {
             Ok(()) => LogState::Open(OpenLog::new(journal)),
             Err(error) => {
@@ -187,7 +190,7 @@ impl Log {
     }
 
     /// Makes a log that takes nothing.
-    pub(super) fn off(journal: Option<Journal>, report: Tell) -> Log {
+    pub(super) fn off(journal: Option<Journal>, report: ReportLost) -> Log {
         let (state, before) = (LogState::Over(journal), Before::default());
         Log::new(state, before, Duration::ZERO, 0, report)
     }

@@ -31,8 +31,7 @@ use known::{JournalFiles, Loaded};
 use log::{Before, JournalSite, Log};
 use record::Boot;
 
-pub use log::Tell;
-pub use options::{Beginning, Earlier, JobInputs, Pace, Refused, ResumeOptions, Taken};
+pub use options::{Beginning, Earlier, JobInputs, Pace, Refused, ReportLost, ResumeOptions, Taken};
 pub(crate) use worker_records::WorkerRecords;
 
 /// A run that is recorded, and the records of an earlier one.
@@ -208,7 +207,7 @@ fn look(options: &ResumeOptions) -> Result<Option<Journal>, String> {
 }
 
 /// Cuts a journal after its last whole record and begins this run's part of it.
-fn go_on(mut journal: Journal, end: u64, boot: Boot, report: Tell) -> Log {
+fn go_on(mut journal: Journal, end: u64, boot: Boot, report: ReportLost) -> Log {
     if let Err(error) = journal.cut(end) {
         report(&format!("truncate: {error}"));
         return Log::off(Some(journal), report);

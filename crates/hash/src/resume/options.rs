@@ -10,7 +10,8 @@ use bc_digest::Algorithm;
 use bc_fs::Escaped;
 use bc_fs::place::Place;
 
-use super::log::Tell;
+/// Called once with a message if no more can be recorded.
+pub type ReportLost = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Treatment of the journal of an earlier run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -77,7 +78,7 @@ pub struct ResumeOptions {
     /// The time now, in nanoseconds since 1970.
     pub now: i64,
     /// Called if no more can be recorded; the run continues.
-    pub report: Tell,
+    pub report: ReportLost,
 }
 
 impl ResumeOptions {
@@ -89,7 +90,7 @@ impl ResumeOptions {
         job: JobInputs,
         algorithms: Vec<Algorithm>,
         now: i64,
-        report: Tell,
+        report: ReportLost,
     ) -> ResumeOptions {
         ResumeOptions {
             place,

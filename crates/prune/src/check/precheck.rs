@@ -19,7 +19,7 @@ use crate::check::dir::CheckedAt;
 use crate::check::freed::TakenSpace;
 use crate::check::meta::difference;
 use crate::check::open_file::{self, OpenFile, Watched};
-use crate::leftovers::sweep::StageSources;
+use crate::leftovers::StageSources;
 use crate::means::{GroupState, PruneRun};
 use crate::options::Force;
 use crate::plan::{Fact, Facts, Need, Opened, StepDecision, StepRules, next};

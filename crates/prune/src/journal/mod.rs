@@ -14,7 +14,7 @@
 //! directories; journals of version 1, which did not record them, are taken by their owner alone.
 
 mod read;
-mod record;
+pub(crate) mod record;
 mod roots;
 mod trust;
 
@@ -49,10 +49,9 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::Serialize;
 
-use self::record::{Copied, End, Inode, MAGIC, Made, RunHeader, SCHEMA};
+use self::record::{Copied, CopyOrigin, End, Inode, MAGIC, Made, RunHeader, SCHEMA};
 use self::roots::Bounds;
 use self::trust::Locked;
-use crate::act::moving::existing_target::CopyOrigin;
 use crate::check::dir::CheckedAt;
 use crate::check::dir::Dir;
 use crate::check::open_file::OpenFile;

@@ -22,7 +22,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use super::record::{Copied, End, JournalStep, MAGIC, RunHeader, SCHEMA, TreeAction};
 use super::trust::Locked;
 use super::{refused, trust};
-use crate::act::moving::existing_target::CopyOrigin;
+use crate::journal::record::CopyOrigin;
 use crate::options::RunMode;
 
 /// Bytes of the longest line. Attributes make a step long: two files with a

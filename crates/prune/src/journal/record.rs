@@ -35,6 +35,15 @@ pub(super) struct RunHeader {
     pub(super) roots: Vec<JsonPath>,
 }
 
+/// Run that made the copy under the destination's name.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum CopyOrigin {
+    /// A run's that left its word for it in a journal: undo may remove it.
+    Made,
+    /// Another run's: undo leaves it alone.
+    Found,
+}
+
 /// A file as it was right before a step.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Recorded {

@@ -227,3 +227,21 @@ impl<'s> RemovableStage<'s> {
         })
     }
 }
+
+/// Files that copies in the making may be the beginnings of.
+#[derive(Clone, Copy)]
+pub(crate) struct StageSources<'s> {
+    /// The kept file of the group at hand.
+    pub(crate) kept_file: &'s OpenFile,
+    /// The directory in which the originals of copies lie that their names identify.
+    pub(crate) dir: &'s OwnedFd,
+}
+
+impl StageSources<'_> {
+    /// Opens the file that the name of a copy says it was made of, if it may be that one.
+    pub(crate) fn original_of(&self, name: &CStr) -> Option<OpenFile> {
+        let mark = parse(name.to_bytes())?.mark?;
+        let found = with_number(self.dir, mark.id.ino)?;
+        OpenFile::find(self.dir, &found, found.as_bytes()).ok()
+    }
+}

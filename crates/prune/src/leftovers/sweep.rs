@@ -19,7 +19,7 @@ use crate::act::temp;
 use crate::check::compare::compare;
 use crate::check::meta::not_in;
 use crate::check::open_file::{self, OpenFile};
-use crate::leftovers::{self, LeftFiles, RemovableStage, claim};
+use crate::leftovers::{self, LeftFiles, RemovableStage, StageSources, claim};
 use crate::means::{GroupState, PruneRun};
 use crate::options::{OnMetadataDiff, RunMode};
 use crate::skip::Skip;
@@ -247,23 +247,5 @@ impl PruneRun<'_> {
             RunMode::DryRun => Ok(()),
             RunMode::Execute => stage.remove(&self.means.shared.temps),
         }
-    }
-}
-
-/// Files that copies in the making may be the beginnings of.
-#[derive(Clone, Copy)]
-pub(crate) struct StageSources<'s> {
-    /// The kept file of the group at hand.
-    pub(crate) kept_file: &'s OpenFile,
-    /// The directory in which the originals of copies lie that their names identify.
-    pub(crate) dir: &'s OwnedFd,
-}
-
-impl StageSources<'_> {
-    /// Opens the file that the name of a copy says it was made of, if it may be that one.
-    fn original_of(&self, name: &CStr) -> Option<OpenFile> {
-        let mark = prune_names::parse(name.to_bytes())?.mark?;
-        let found = leftovers::with_number(self.dir, mark.id.ino)?;
-        OpenFile::find(self.dir, &found, found.as_bytes()).ok()
     }
 }

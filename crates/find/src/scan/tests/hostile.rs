@@ -240,3 +240,41 @@ fn bytes_decide_where_digests_are_wrong() {
         assert_eq!(groups, [[0, 2], [1, 3]]);
     });
 }
+
+#[test]
+fn what_cannot_be_read_for_a_comparison_is_named_itself() {
+    // The reads of three equal files: a and b, then a and c.
+    for (failing, unread, groups) in [
+        (1, "b", vec![vec![0, 2]]),
+        (2, "a", vec![vec![1, 2]]),
+        (3, "c", vec![vec![0, 1]]),
+        (4, "a", vec![vec![1, 2]]),
+    ] {
+        let tree = TestTree::new();
+        tree.write("a", "one").write("b", "one").write("c", "one");
+        let listing = list(tree.path());
+        let options = ScanOptions {
+            equality: Equality::Bytes,
+            workers: 1,
+            ..ScanOptions::default()
+        };
+        in_context(&listing, &options, |context| {
+            let mut claimed = CandidateGroups::default();
+            claimed.push(&[0, 1, 2]);
+            let fault = bc_fs::faults::Fault::Errno(rustix::io::Errno::IO);
+            bc_fs::faults::arm(("read".to_owned(), failing), fault);
+            let done = verify::compare(context, &mut claimed).unwrap();
+            let seen = bc_fs::faults::disarm();
+            assert!(seen.reached, "{seen:?}");
+            let failed: Vec<_> = done
+                .failures
+                .iter()
+                .map(|(_, error)| error.path())
+                .collect();
+            let path = tree.join(unread);
+            assert_eq!(failed, [path.as_os_str().as_encoded_bytes()], "{failing}");
+            let left: Vec<Vec<u32>> = claimed.lists().map(<[u32]>::to_vec).collect();
+            assert_eq!(left, groups, "{failing}");
+        });
+    }
+}

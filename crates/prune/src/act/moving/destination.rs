@@ -19,7 +19,7 @@ use crate::check::compare::mounts_differ;
 use crate::check::meta::{give_dir_metadata, read_dir_metadata};
 use crate::check::open_file::OpenFile;
 use crate::leftovers;
-use crate::leftovers::sweep::StageSources;
+use crate::leftovers::StageSources;
 use crate::means::PruneRun;
 use crate::options::OnMetadataDiff;
 use crate::skip::Skip;

@@ -25,19 +25,11 @@ use crate::check::dir::Dir;
 use crate::check::meta::difference;
 use crate::check::open_file::{self, OpenFile, Watched};
 use crate::journal;
+use crate::journal::record::CopyOrigin;
 use crate::leftovers;
 use crate::options::{Force, OnMetadataDiff, PruneOptions};
 use crate::skip::Skip;
 use crate::step::Action;
-
-/// Run that made the copy under the destination's name.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum CopyOrigin {
-    /// A run's that left its word for it in a journal: undo may remove it.
-    Made,
-    /// Another run's: undo leaves it alone.
-    Found,
-}
 
 /// Conditions for a file to count as the copy.
 #[derive(Clone, Copy)]

@@ -20,11 +20,12 @@ use rustix::io::Errno;
 
 use crate::act::moving::aside::{give_up, take_back};
 use crate::act::moving::copy::{Blocks, CopiedFile, copy};
-use crate::act::moving::existing_target::{self, Acceptable, Arrived, CopyOrigin};
+use crate::act::moving::existing_target::{self, Acceptable, Arrived};
 use crate::act::temp::{Temps, withdraw};
 use crate::check::compare::compare;
 use crate::check::meta::read_metadata;
 use crate::check::open_file::{OpenFile, identity_at};
+use crate::journal::record::CopyOrigin;
 use crate::leftovers::claim::Blocked;
 use crate::options::OnMetadataDiff;
 use crate::skip::Skip;

@@ -3,9 +3,9 @@
 
 use super::*;
 use crate::act::moving::copy::digest;
-use crate::act::moving::existing_target::CopyOrigin;
 use crate::check::meta::give_metadata;
 use crate::check::open_file::OpenFile;
+use crate::journal::record::CopyOrigin;
 use crate::journal::{About, TreeAction};
 use bc_edit::metadata::PresentAcl;
 use bc_edit::names::prune as prune_names;
