@@ -14,8 +14,8 @@ fn writer(tree: &TestTree, name: &str) -> File {
 
 /// Returns true if a lease can be taken on the files of the tree: only their owner can, and not on
 /// every file system.
-fn leases(tree: &TestTree) -> bool {
-    match bc_fs::lease::take(File::open(tree.join("a/keep")).unwrap()) {
+pub(super) fn leases(tree: &TestTree, name: &str) -> bool {
+    match bc_fs::lease::take(File::open(tree.join(name)).unwrap()) {
         Ok(()) => true,
         Err(why) => {
             bc_testkit::left_out(&format!("no leases here: {why:?}"));
@@ -30,7 +30,7 @@ fn what_is_open_for_writing_before_is_left_alone() {
     for index in 0..4 {
         for (name, kept) in [("a/keep", true), ("b/one", false)] {
             let tree = quick_sample();
-            if !leases(&tree) {
+            if !leases(&tree, "a/keep") {
                 return;
             }
             let action = actions(&tree)[index].clone();
@@ -59,7 +59,7 @@ fn what_is_open_for_writing_before_is_left_alone() {
 fn whoever_opens_meanwhile_is_noticed() {
     for index in 0..4 {
         let probe = quick_sample();
-        if !leases(&probe) {
+        if !leases(&probe, "a/keep") {
             return;
         }
         let mut sweep = Sweep::new(12).of(&["lease"]);

@@ -383,3 +383,112 @@ fn a_kept_file_that_went_later_is_foreseen() {
     assert_eq!((undone.restored, undone.failed), (2, 0), "{lines:?}");
     assert_eq!(tree.read("b"), b"same");
 }
+
+/// The files of a tree in which `b/1` became a link to `a/1`, while its other name `c/1` stayed.
+fn parted_from_its_other_name() -> TestTree {
+    let tree = TestTree::new();
+    tree.write("a/1", "same")
+        .write("b/1", "same")
+        .hard_link("b/1", "c/1");
+    for file in ["a/1", "b/1"] {
+        tree.mtime(file, 1_000_000, 0);
+    }
+    let mut options = options(Action::Hardlink);
+    options.rules.roots = Roots::Across;
+    let mut groups = groups(tree.path());
+    for file in &mut groups[0].files {
+        file.root = u32::from(file.relative() != b"a/1" && file.relative() != b"c/1");
+    }
+    let path = tree.scratch("journal");
+    let mut journal = Journal::create(&path, &options.action, &groups, &Cancel::new()).unwrap();
+    let (summary, lines) = run_groups(groups, &options, Some(&mut journal));
+    assert_eq!(summary.changed, 1, "{lines:?}");
+    assert_eq!(inode(tree.join("b/1")), inode(tree.join("a/1")));
+    tree
+}
+
+/// The kept file's own name went, and what was written to it since has the link's name alone.
+#[test]
+fn the_last_name_of_a_file_that_was_edited_stays() {
+    let tree = parted_from_its_other_name();
+    tree.remove("a/1");
+    fs::write(tree.join("b/1"), "edited").unwrap();
+    let (summary, lines) = undo_as_foreseen(&tree);
+    assert_eq!((summary.restored, summary.failed), (0, 1), "{lines:?}");
+    assert!(lines[0].contains("KeptFileChanged"), "{lines:?}");
+    assert_eq!(tree.read("b/1"), b"edited", "{lines:?}");
+    assert!(temporaries(tree.path()).is_empty(), "{lines:?}");
+
+    // With another name of it nothing is lost, nor is with the recorded content.
+    for edited in [true, false] {
+        let tree = parted_from_its_other_name();
+        match edited {
+            true => fs::write(tree.join("a/1"), "edited").unwrap(),
+            false => drop(tree.remove("a/1")),
+        }
+        let (summary, lines) = undo_as_foreseen(&tree);
+        assert_eq!((summary.restored, summary.failed), (1, 0), "{lines:?}");
+        assert_eq!(inode(tree.join("b/1")), inode(tree.join("c/1")));
+        assert_eq!(tree.exists("a/1"), edited);
+    }
+}
+
+/// The other name goes while undo is at work.
+#[test]
+fn a_name_that_became_the_last_one_meanwhile_stays() {
+    for exchanges in [true, false] {
+        let tree = parted_from_its_other_name();
+        fs::write(tree.join("a/1"), "edited").unwrap();
+        let other = tree.join("a/1");
+        let gone = move || fs::remove_file(&other).unwrap();
+        let gone = faults::Fault::Run(Box::new(gone));
+        let mut planned = vec![(Point::first("link"), gone)];
+        if !exchanges {
+            let refused = faults::Fault::Errno(rustix::io::Errno::INVAL);
+            planned.push((Point::first("exchange"), refused));
+        }
+        faults::arm_all(planned);
+        let (summary, lines) = undo_all(&tree, RunMode::Execute);
+        assert!(faults::disarm().reached);
+        let context = format!("exchanges {exchanges}: {lines:?}");
+        assert_eq!((summary.restored, summary.failed), (0, 1), "{context}");
+        assert_eq!(tree.read("b/1"), b"edited", "{context}");
+        assert_eq!(tree.read("c/1"), b"same", "{context}");
+        assert!(temporaries(tree.path()).is_empty(), "{context}");
+    }
+}
+
+/// A process that has the file open goes on writing into it.
+#[test]
+fn the_last_name_of_a_file_that_is_open_for_writing_stays() {
+    let tree = parted_from_its_other_name();
+    if !super::open::leases(&tree, "c/1") {
+        return;
+    }
+    tree.remove("a/1");
+    let writer = fs::File::options().write(true).open(tree.join("b/1"));
+    let (summary, lines) = undo_as_foreseen(&tree);
+    assert_eq!((summary.restored, summary.failed), (0, 1), "{lines:?}");
+    assert!(lines[0].contains("OpenForWriting"), "{lines:?}");
+    assert_ne!(inode(tree.join("b/1")), inode(tree.join("c/1")));
+    drop(writer);
+    let (summary, lines) = undo_as_foreseen(&tree);
+    assert_eq!((summary.restored, summary.failed), (1, 0), "{lines:?}");
+}
+
+/// The file itself is set aside, and the link in its place is the last name of a kept file that was
+/// edited.
+#[test]
+fn what_a_killed_run_set_aside_takes_no_last_name() {
+    let tree = sample();
+    super::crash::kill(&tree, "hardlink", &Point::first("unlink"));
+    let left = temporaries(tree.path());
+    tree.remove("a/keep").remove("a/keep2");
+    fs::write(tree.join("b/one"), "edited").unwrap();
+    let (summary, lines) = undo_as_foreseen(&tree);
+    assert_eq!((summary.restored, summary.failed), (0, 1), "{lines:?}");
+    assert!(lines[0].contains("KeptFileChanged"), "{lines:?}");
+    assert_eq!(tree.read("b/one"), b"edited", "{lines:?}");
+    assert_eq!(temporaries(tree.path()), left, "{lines:?}");
+    assert_eq!(fs::read(&left[0]).unwrap(), content(), "{lines:?}");
+}

@@ -16,6 +16,7 @@ use bc_fs::path::{sibling, split};
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity};
 
+use super::names::SpareName;
 use super::{has_content, reference};
 use crate::act::temp::{self, Temps};
 use crate::check::compare::check_distinct;
@@ -393,8 +394,13 @@ impl Leftovers {
 }
 
 /// Gives the file that has the temporary name `aside` the name of the link that is in its place,
-/// and removes that. The file stays whatever happens.
-pub(super) fn put_in_place(there: &OpenFile, aside: &CStr, id: Identity) -> Result<(), Skip> {
+/// and removes that, which is `spare`. The file stays whatever happens.
+pub(super) fn put_in_place(
+    there: &OpenFile,
+    spare: SpareName,
+    aside: &CStr,
+    id: Identity,
+) -> Result<(), Skip> {
     let dir: &OwnedFd = &there.dir;
     let swap = Swap {
         dir: dir.as_fd(),
@@ -407,12 +413,14 @@ pub(super) fn put_in_place(there: &OpenFile, aside: &CStr, id: Identity) -> Resu
         if open_file::identity_at(dir, &there.name)? != Some(id) {
             return Err(Skip::Changed);
         }
-        there.check_content_at(aside)?;
         content::sync_dir(dir)?;
+        there.check_content_at(aside)?;
+        spare.check(there)?;
         Ok(entry::unlink(dir, aside).map_err(|failed| temp::left(there, aside, failed.errno)))
     };
     let look = || {
         there.check_content()?;
+        spare.check(there)?;
         there.check_name().map(Ok)
     };
     match swap.put_over(settle, look) {

@@ -421,7 +421,7 @@ impl Undo<'_> {
         path: &[u8],
         found: NamedEntry,
     ) -> Result<UndoOutcome, Skip> {
-        let there = found.hold(path)?;
+        let mut there = found.hold(path)?;
         let ours = match entry.kind() {
             Some(StepKind::Symlink(_)) if there.stat.kind() == FileKind::Symlink => {
                 let kept = || entry.kept_file.path().unwrap_or_default();
@@ -442,6 +442,7 @@ impl Undo<'_> {
         if !ours {
             return self.separate(entry, &there);
         }
+        let spare = self.prove_spare(entry, &mut there)?;
         let aside = self.leftovers.original(entry, &there.dir, self.cancel);
         if let Some((temp, stat)) = aside {
             let _claim = claim::alone(&there.dir).ok_or(Skip::InUse)?;
@@ -453,7 +454,7 @@ impl Undo<'_> {
                     self.stands(entry, stat.id, path, stat.nlink)
                 }
                 false => {
-                    put_in_place(&there, &temp, stat.id)?;
+                    put_in_place(&there, spare, &temp, stat.id)?;
                     self.stands_at(entry, stat.id, path, &there.dir)
                 }
             };
@@ -465,7 +466,7 @@ impl Undo<'_> {
         }
         let _claim = self.blocked.claim(&there.dir, self.cancel)?;
         let (temp, id, lost) = self.make(entry, &there.dir, Some(&there))?;
-        replace(&there, &temp, id, || Ok(()))?;
+        replace(&there, &temp, id, || spare.check(&there))?;
         Ok(self.done(entry, id, path, &there.dir, lost))
     }
 

@@ -57,6 +57,27 @@ pub(super) enum Another {
     Foreseen(Vec<u8>),
 }
 
+/// Reason why nothing is lost with a name that a file loses.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(super) enum SpareName {
+    /// The file is a link, or its content is known to be that of the file that comes back.
+    Proven,
+    /// The file has another name.
+    OneOfSeveral,
+}
+
+impl SpareName {
+    /// Proves right before the name goes that the reason still holds, for a file with unchanged
+    /// content.
+    pub(super) fn check(self, held: &OpenFile) -> Result<(), Skip> {
+        match self {
+            SpareName::Proven => Ok(()),
+            SpareName::OneOfSeveral if meta::stat_now(&held.file, c"")?.nlink > 1 => Ok(()),
+            SpareName::OneOfSeveral => Err(Skip::Changed),
+        }
+    }
+}
+
 impl StrayNames {
     pub(super) fn of(index: &Index) -> StrayNames {
         StrayNames {
@@ -261,7 +282,7 @@ impl Undo<'_> {
         )?;
         made.refused.extend(left_out);
         if made.digest != expected {
-            let _ = entry::unlink(dir, &made.name);
+            temp::withdraw(dir, &made.name, made.id);
             return Err(of_kept(entry, Skip::KeptFileChanged));
         }
         Ok(made)
@@ -275,6 +296,25 @@ impl Undo<'_> {
             Ok(_) => Err(of_kept(entry, Skip::KeptFileChanged)),
             Err(why) => Err(of_kept(entry, why)),
         }
+    }
+
+    /// Proves that a file may lose the name that the step left it with: it has another one by then,
+    /// or the content of the step's file, and no process has it open for writing. One that lost its
+    /// other names may be the only one with what was written to it since.
+    pub(super) fn prove_spare(
+        &self,
+        entry: &JournalStep,
+        held: &mut OpenFile,
+    ) -> Result<SpareName, Skip> {
+        if held.stat.kind() == FileKind::Symlink {
+            return Ok(SpareName::Proven);
+        }
+        if self.names_by_then(held.stat.id, held.stat.nlink) > 1 {
+            return Ok(SpareName::OneOfSeveral);
+        }
+        held.watch()?;
+        self.prove_source(entry, held)?;
+        Ok(SpareName::Proven)
     }
 
     /// The file that was kept by the step.
