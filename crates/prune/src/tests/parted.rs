@@ -1,5 +1,9 @@
 //! Names of one file whose move to another file system was killed between them.
 
+use std::cell::Cell;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::rc::Rc;
+
 use super::moves::{action, moved, run_journalled, undo_all};
 use super::*;
 
@@ -140,4 +144,42 @@ fn undo_keeps_the_last_bearer_of_a_content() {
             .any(|line| line.contains(name.trim_start_matches('[')));
         assert_eq!(named, last, "{context}");
     }
+}
+
+/// While the second name of a moved file becomes another one of the first, which is back, another
+/// process writes to that: its moved name is given up only for a file with its content.
+#[test]
+fn a_second_name_comes_back_with_its_content_alone() {
+    let mut sweep = Sweep::new(EVERY).of(&["stat"]);
+    let mut written = 0;
+    while let Some(point) = sweep.next() {
+        let Some((tree, to)) = linked() else { return };
+        run_journalled(&tree, &options(action(to.path())));
+        let names = ["b/two", "c/two-too"].map(|name| tree.join(name));
+        // Undo begins with the last step: then only the second name is still to come back.
+        let first = names[1].clone();
+        let (second, wrote) = (names[0].clone(), Rc::new(Cell::new(false)));
+        let noted = Rc::clone(&wrote);
+        let edit = move || {
+            let mut options = fs::OpenOptions::new();
+            let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+            let opened = options.write(true).custom_flags(flags).open(&first);
+            if let Ok(file) = opened
+                && !second.exists()
+            {
+                file.write_all_at(b"edited", 0).unwrap();
+                noted.set(true);
+            }
+        };
+        faults::arm(point.clone(), faults::Fault::Run(Box::new(edit)));
+        let (_, lines) = undo_all(&tree);
+        saw(&mut sweep, &faults::disarm());
+        written += u32::from(wrote.get());
+        let there = [names[0].clone(), moved(to.path(), &tree, "b/two")];
+        let stays = there
+            .iter()
+            .any(|path| fs::read(path).is_ok_and(|found| found == content()));
+        assert!(stays, "before {point}: {lines:?}");
+    }
+    assert!(written > 0);
 }

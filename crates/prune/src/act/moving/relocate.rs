@@ -24,7 +24,7 @@ use crate::act::moving::existing_target::{self, Acceptable, Arrived};
 use crate::act::temp::{Temps, withdraw};
 use crate::check::compare::compare;
 use crate::check::meta::read_metadata;
-use crate::check::open_file::{OpenFile, identity_at};
+use crate::check::open_file::{OpenFile, identity_at, wait_for_clock};
 use crate::journal::record::CopyOrigin;
 use crate::leftovers::claim::Blocked;
 use crate::options::OnMetadataDiff;
@@ -294,26 +294,31 @@ impl Move<'_> {
             self.lost.push(apart(why));
             Ok(None)
         };
-        // The copy is asked for its content once more: it may have been changed.
-        let same = dirfd::open_file(&with.dir, &with.name, Access::Read)
-            .map_err(Skip::from)
-            .and_then(|file| {
-                let stat = meta::stat(&file)?;
-                if stat.id != with.id {
-                    return Err(Skip::Changed);
-                }
-                let size = self.target.stat.stamp.size;
-                compare(&self.target.file, &file, size, means.cancel)?;
-                let made = read_metadata(&file, &stat, 0)?;
-                Ok((file, made))
-            });
-        let (file, made) = match same {
+        // The copy is asked for its content once more: it may have been changed. From there on it
+        // is watched until the original has gone.
+        let opened = dirfd::open_file(&with.dir, &with.name, Access::Read).map_err(Skip::from);
+        let held = opened.and_then(|file| OpenFile::of(file, self.to_dir, self.name, self.to));
+        let same = held.and_then(|mut held| {
+            if held.stat.id != with.id {
+                return Err(Skip::Changed);
+            }
+            // The answer of gocryptfs to `linkat` has the size of the encrypted file, which the
+            // kernel believes until it asks again.
+            held.stat = meta::stat_now(&held.file, c"")?;
+            wait_for_clock(held.stat.stamp.mtime_ns);
+            held.watch()?;
+            let size = self.target.stat.stamp.size;
+            compare(&self.target.file, &held.file, size, means.cancel)?;
+            let made = read_metadata(&held.file, &held.stat, 0)?;
+            Ok((held, made))
+        });
+        let (mut held, made) = match same {
             Ok(found) => found,
             Err(Skip::Cancelled) => return Err(Skip::Cancelled),
             Err(why) => return split(&why),
         };
         self.target.check()?;
-        (means.record)(Mark::of(&file, with.id), CopyOrigin::Made, &made)?;
+        (means.record)(held.mark(), CopyOrigin::Made, &made)?;
         let original = self.target.mark();
         let staged = means.temps.part_of(original, |stage| {
             entry::link(&with.dir, &with.name, self.to_dir, stage)
@@ -323,13 +328,10 @@ impl Move<'_> {
             Err(failed) => return split(&Skip::from(failed)),
         };
         let named = match identity_at(self.to_dir, &stage) {
-            Ok(Some(id)) if id == with.id => OpenFile::of(file, self.to_dir, self.name, self.to)
-                .and_then(|mut held| {
-                    // The answer of gocryptfs to `linkat` has the size of the encrypted file, which
-                    // the kernel believes until it asks again.
-                    held.stat = meta::stat_now(&held.file, c"")?;
-                    Ok((held, self.give_name(&stage)?))
-                }),
+            Ok(Some(id)) if id == with.id => held
+                .refresh()
+                .and_then(|()| held.check_lease())
+                .and_then(|()| Ok((held, self.give_name(&stage)?))),
             // The other name was given to another file just before the link.
             Ok(_) => Err(Skip::Changed),
             Err(why) => Err(why),
