@@ -492,3 +492,24 @@ fn what_a_killed_run_set_aside_takes_no_last_name() {
     assert_eq!(temporaries(tree.path()), left, "{lines:?}");
     assert_eq!(fs::read(&left[0]).unwrap(), content(), "{lines:?}");
 }
+
+/// Undo was killed when the link had its temporary name: a process that has it open writes into it.
+#[test]
+fn a_leftover_that_is_open_for_writing_stays() {
+    let tree = parted_from_its_other_name();
+    if !super::open::leases(&tree, "c/1") {
+        return;
+    }
+    tree.remove("a/1");
+    let left = tree.join("b/.bc-dup.4194305.7.0.tmp");
+    fs::rename(tree.join("b/1"), &left).unwrap();
+    tree.hard_link("c/1", "b/1");
+    let writer = fs::File::options().write(true).open(&left).unwrap();
+    let (summary, lines) = undo_as_foreseen(&tree);
+    assert_eq!((summary.leftovers, summary.failed), (0, 0), "{lines:?}");
+    assert!(left.exists(), "{lines:?}");
+    drop(writer);
+    let (summary, lines) = undo_as_foreseen(&tree);
+    assert_eq!((summary.leftovers, summary.failed), (1, 0), "{lines:?}");
+    assert!(!left.exists(), "{lines:?}");
+}

@@ -301,7 +301,7 @@ impl Undo<'_> {
         if self.leftovers.is_empty() {
             return;
         }
-        let kept = match self.overlay.is_made(path) {
+        let mut kept = match self.overlay.is_made(path) {
             true => None,
             false => match self.held(entry, path) {
                 Some(held) => Some(held),
@@ -310,7 +310,7 @@ impl Undo<'_> {
         };
         let removed =
             self.leftovers
-                .remove_equal(entry, kept.as_ref(), self.mode, &self.temps, self.cancel);
+                .remove_equal(entry, kept.as_mut(), self.mode, &self.temps, self.cancel);
         for name in removed {
             self.would_go(&name);
         }

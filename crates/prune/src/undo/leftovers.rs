@@ -355,7 +355,7 @@ impl Leftovers {
     pub(super) fn remove_equal(
         &mut self,
         entry: &JournalStep,
-        kept: Option<&OpenFile>,
+        mut kept: Option<&mut OpenFile>,
         mode: RunMode,
         temps: &Temps,
         cancel: &Cancel,
@@ -373,10 +373,10 @@ impl Leftovers {
             };
             let path = self.paths.get(&id).map(Vec::as_slice).unwrap_or_default();
             names.retain(|name| {
-                let Some(found) = equal(entry, kept, &dir, name, cancel) else {
+                let Some(found) = equal(entry, kept.as_deref_mut(), &dir, name, cancel) else {
                     return true;
                 };
-                let removed = match (mode, kept) {
+                let removed = match (mode, kept.as_deref()) {
                     (RunMode::Execute, Some(kept)) => remove(kept, &found, temps).is_ok(),
                     (RunMode::Execute, None) => false,
                     (RunMode::DryRun, _) => dirfd::may_change(&dir).is_ok(),
@@ -447,10 +447,10 @@ fn is_all_of(entry: &JournalStep, dir: &OwnedFd, name: &CString, cancel: &Cancel
 }
 
 /// Returns the file that was left under a temporary name if it is the kept one, or equals it: the
-/// one that is there, or that a dry run would make.
+/// one that is there, or that a dry run would make. Neither of two files is open for writing then.
 fn equal(
     entry: &JournalStep,
-    kept: Option<&OpenFile>,
+    kept: Option<&mut OpenFile>,
     dir: &OwnedFd,
     name: &CString,
     cancel: &Cancel,
@@ -458,13 +458,17 @@ fn equal(
     if prune_names::aside_for(name.as_bytes()).is_some() {
         return None;
     }
-    let found = OpenFile::find(dir, name, name.as_bytes()).ok()?;
+    let mut found = OpenFile::find(dir, name, name.as_bytes()).ok()?;
     let same = match kept {
         Some(kept) if found.stat.id == kept.stat.id => Ok(true),
         Some(kept) => check_distinct(kept, &found)
-            .and_then(|()| compare(&kept.file, &found.file, kept.stat.stamp.size, cancel))
+            .and_then(|()| kept.watch())
+            .and_then(|_| found.watch())
+            .and_then(|_| compare(&kept.file, &found.file, kept.stat.stamp.size, cancel))
             .map(|_| true),
-        None => has_content(entry, &found, cancel),
+        None => found
+            .watch()
+            .and_then(|_| has_content(entry, &found, cancel)),
     };
     same.is_ok_and(|same| same).then_some(found)
 }
