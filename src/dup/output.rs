@@ -116,7 +116,11 @@ pub fn prune_event(event: &PruneEvent, session: &Session, steps: &OutputLines) {
         PruneEvent::Step(_, outcome) | PruneEvent::Tree(_, outcome) => match outcome {
             StepOutcome::Skipped(skip) if skip.is_error() => report.problem(event),
             StepOutcome::Skipped(
-                Skip::Filtered(_) | Skip::Stays | Skip::HoldsChosen(_) | Skip::UnknownStage,
+                Skip::Filtered(_)
+                | Skip::Stays
+                | Skip::HoldsChosen(_)
+                | Skip::UnknownStage
+                | Skip::UnknownLeftover,
             ) => {
                 report.warning(event);
             }
@@ -278,7 +282,7 @@ pub fn undo_event(event: UndoEvent<'_>, session: &Session, steps: &OutputLines) 
             steps.write(|to| writeln!(to, "restore {path} ({action}), incomplete"));
         }
         UndoOutcome::Unneeded => report.note(format_args!("{path}: nothing to undo")),
-        UndoOutcome::Failed(skip @ Skip::UnknownStage) => {
+        UndoOutcome::Failed(skip @ (Skip::UnknownStage | Skip::UnknownLeftover)) => {
             report.warning(format!("{path}: {skip}"));
         }
         UndoOutcome::Failed(skip) => {

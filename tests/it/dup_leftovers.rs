@@ -82,3 +82,33 @@ fn nothing_goes_for_its_name() {
         assert_eq!(t.read(format!("in/{PART}")), b"mine");
     }
 }
+
+/// Another process had put them in the place of a file right before a run set that aside and was
+/// killed.
+#[test]
+fn what_is_not_a_run_s_stays_and_is_named() {
+    const LINK: &str = ".bc-dup.4194305.7.0.tmp";
+    const FILE: &str = ".bc-dup.4194305.7.1.tmp";
+    let t = TestTree::new();
+    t.write("in/a", "same").write("in/x", "same");
+    t.symlink("else/where", format!("in/{LINK}"));
+    t.write(format!("in/{FILE}"), "their newest save");
+    let prune = "dup prune --action=delete --keep=first --journal=../j in";
+    for line in [
+        &format!("{prune} --dry-run"),
+        &format!("{prune} --yes"),
+        "dup undo --dry-run ../j",
+        "dup undo ../j",
+    ] {
+        let run = t.bc_line(line).go();
+        run.code(0);
+        for name in [LINK, FILE] {
+            let named = run.text().matches(name).count();
+            assert_eq!(named, 1, "{line}: {run:?}");
+        }
+        run.stderr_has("kept because another process may have put it");
+        assert_eq!(t.read(format!("in/{FILE}")), b"their newest save");
+        let text = std::fs::read_link(t.join(format!("in/{LINK}"))).unwrap();
+        assert_eq!(text.to_str(), Some("else/where"), "{line}");
+    }
+}

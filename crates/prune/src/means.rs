@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
-use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use bc_find::groups::FileRef;
 use bc_fs::shortage::Shortage;
@@ -19,6 +19,7 @@ use crate::check::freed::Ledger;
 use crate::check::open_file::OpenFile;
 use crate::journal::Journal;
 use crate::leftovers::claim::Blocked;
+use crate::leftovers::sweep::UnsettledLeftovers;
 use crate::options::PruneOptions;
 use crate::outcomes::Outcomes;
 use crate::references::WatchedPlaces;
@@ -47,6 +48,8 @@ pub(crate) struct RunMeans<'a> {
     pub(crate) parents: Parents,
     /// Directories that this thread knows to have been searched for leftovers.
     pub(crate) swept: HashSet<Identity>,
+    /// Those of them in which links of killed runs were found.
+    pub(crate) with_links: HashSet<Identity>,
 }
 
 /// State that the threads of a run share.
@@ -57,6 +60,7 @@ pub(crate) struct Shared {
     /// Directories that were searched for leftovers, or are being searched: other threads wait for
     /// the end of that.
     swept: Arc<Mutex<HashMap<Identity, Arc<Once>>>>,
+    unsettled: Arc<Mutex<UnsettledLeftovers>>,
     /// Held while two long files are read from a disk that seeks.
     pub(crate) disk: Arc<Mutex<()>>,
     shortage: Arc<Shortage>,
@@ -67,6 +71,12 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn real_places(&self) -> &RealPlaces {
         self.real_places.get_or_init(RealPlaces::read)
+    }
+
+    /// Leftovers for the end of the run.
+    pub(crate) fn unsettled(&self) -> MutexGuard<'_, UnsettledLeftovers> {
+        let unsettled = self.unsettled.lock();
+        unsettled.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Searches the directory of this identity for leftovers, once; returns when that is done.
@@ -96,6 +106,7 @@ impl<'a> PruneRun<'a> {
                 shared,
                 parents: Parents::default(),
                 swept: HashSet::new(),
+                with_links: HashSet::new(),
             },
             outcomes: Outcomes::new(observer),
             abilities: Abilities::new(options),

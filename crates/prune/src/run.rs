@@ -80,8 +80,9 @@ impl PruneRun<'_> {
         }
     }
 
-    /// Ends the journal and the account.
+    /// Settles leftovers and ends the journal and the account.
     pub(super) fn finish(mut self) -> PruneSummary {
+        self.settle_leftovers();
         if let Some(journal) = &mut self.journal
             && let Err(skip) = journal.complete()
         {

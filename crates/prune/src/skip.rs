@@ -109,6 +109,9 @@ pub enum Skip {
     /// It has the name of a copy that a killed run was making, and what it holds is not known to be
     /// in another file.
     UnknownStage,
+    /// It has the name of a file that a killed run set aside, and is not known to be that run's: it
+    /// may be what another process had put in the file's place.
+    UnknownLeftover,
     /// Another process changed or removed the copy that was to replace it.
     CopyChanged,
     /// A leftover of a killed run may be the file of this path.
@@ -244,6 +247,7 @@ impl Skip {
                 | Skip::Temporary
                 | Skip::InUse
                 | Skip::UnknownStage
+                | Skip::UnknownLeftover
                 | Skip::Filtered(_)
                 | Skip::Stays
                 | Skip::HoldsChosen(_)
@@ -311,6 +315,7 @@ impl Skip {
             Skip::CopyStays { .. } => "copy left",
             Skip::LastCopy => "copy of a killed move",
             Skip::UnknownStage => "temporary of unknown content",
+            Skip::UnknownLeftover => "temporary of unknown origin",
             Skip::CopyChanged => "copy changed",
             Skip::Rest { why, .. } => why.reason(),
             Skip::Original => "original of a killed move",
@@ -425,6 +430,9 @@ impl fmt::Display for Skip {
             ),
             Skip::UnknownStage => f.write_str(
                 "kept because what it holds is not known to be in another file; if you do not need it, remove it",
+            ),
+            Skip::UnknownLeftover => f.write_str(
+                "kept because another process may have put it in the place of a file; if you need it, rename it, otherwise remove it",
             ),
             Skip::CopyChanged => {
                 f.write_str("its copy was changed or taken away meanwhile")

@@ -31,8 +31,8 @@ pub(crate) fn act(
     let temp = temps.name(|temp| entry::symlink(text, &target.dir, temp))?;
     let made = match meta::stat_at(&target.dir, &temp) {
         Ok(stat) => stat.id,
-        // Without knowing which inode it is it cannot be removed safely; as a
-        // symbolic link it holds nothing, and the next run removes it.
+        // Without knowing which inode it is it cannot be removed safely; the next run removes it,
+        // as it leads to the kept file.
         Err(failed) => return Err(failed.into()),
     };
     // The file that the path really leads to, whatever it looks like.
@@ -104,7 +104,7 @@ pub(crate) fn text(
 }
 
 /// The path that leads from the directory `from` to `to`, both absolute.
-fn relative(from: &[u8], to: &[u8]) -> Vec<u8> {
+pub(crate) fn relative(from: &[u8], to: &[u8]) -> Vec<u8> {
     let components = |path| -> Vec<&[u8]> {
         <[u8]>::split(path, |byte| *byte == b'/')
             .filter(|part| !part.is_empty())

@@ -5,7 +5,9 @@
 //! A regular file that was set aside may have its last name there, so it goes only through the same
 //! proofs as a duplicate that is deleted. A copy that was being made goes if it is empty, if its
 //! directory has another name of it, or if it is the beginning of a file that is there
-//! ([`RemovableStage`]); a symbolic link holds nothing and goes at once. The names are in
+//! ([`RemovableStage`]). A symbolic link goes only if it leads to the kept file of a group, or is
+//! one that a step of the journal made: any other may have been set aside for another process, which
+//! had just put it there, and its text is nowhere else. What stays is reported. The names are in
 //! [`bc_edit::names::prune`].
 //!
 //! A living run holds a lock on the directory ([`claim`]); where locks cannot be relied on,
@@ -32,25 +34,30 @@ use crate::check::compare::is_beginning;
 use crate::check::open_file::{OpenFile, identity_at};
 use crate::skip::Skip;
 
-/// Regular files that finished runs left in a directory.
+/// Entries that finished runs left in a directory.
 #[derive(Default)]
 pub(crate) struct LeftFiles {
-    /// Names that may be the last ones of their files.
+    /// Names that may be the last ones of regular files.
     pub(crate) set_aside: Vec<CString>,
     /// Names of copies that were being made.
     pub(crate) stages: Vec<CString>,
+    /// Names of symbolic links, directories and special files.
+    pub(crate) others: Vec<CString>,
 }
 
 impl LeftFiles {
     /// Lists them. If their runs are over is known by [`claim::alone`].
     pub(crate) fn of(dir: &OwnedFd) -> LeftFiles {
-        let files = of_others(dir, |suffix, stat| {
-            suffix != Suffix::Probe && stat.kind() == FileKind::File
-        });
-        let is_stage =
-            |name: &CString| parse(name.to_bytes()).is_some_and(|name| name.suffix == Suffix::Part);
-        let (stages, set_aside) = files.into_iter().partition(is_stage);
-        LeftFiles { set_aside, stages }
+        let mut left = LeftFiles::default();
+        for (name, suffix, stat) in of_others(dir) {
+            match (suffix, stat.kind()) {
+                (Suffix::Probe, _) => {}
+                (Suffix::Part, FileKind::File) => left.stages.push(name),
+                (Suffix::Name, FileKind::File) => left.set_aside.push(name),
+                _ => left.others.push(name),
+            }
+        }
+        left
     }
 
     /// Returns the copies among them that a killed run had given their names: which file each was
@@ -63,25 +70,13 @@ impl LeftFiles {
     }
 }
 
-/// Returns the names in `dir` that hold nothing by themselves: runs' symbolic links, and probes. If
-/// their runs are over is known by [`claim::alone`], but for probes.
-fn disposable(dir: &OwnedFd) -> Vec<CString> {
-    of_others(dir, |suffix, stat| match (suffix, stat.kind()) {
-        (Suffix::Name, FileKind::Symlink) => true,
-        (Suffix::Probe, FileKind::File) => stat.stamp.size == 0,
-        _ => false,
-    })
-}
-
-/// Returns the symbolic links in `dir` that finished runs had set aside.
+/// Returns the symbolic links in `dir` under names of finished runs.
 pub(crate) fn links(dir: &OwnedFd) -> Vec<CString> {
-    of_others(dir, |suffix, stat| {
-        suffix == Suffix::Name && stat.kind() == FileKind::Symlink
-    })
-}
-
-fn is_probe(name: &CStr) -> bool {
-    parse(name.to_bytes()).is_some_and(|name| name.suffix == Suffix::Probe)
+    let found = of_others(dir).into_iter();
+    found
+        .filter(|(_, suffix, stat)| *suffix == Suffix::Name && stat.kind() == FileKind::Symlink)
+        .map(|(name, ..)| name)
+        .collect()
 }
 
 /// A regular file of this number in `dir`, under a name that is not of ours.
@@ -102,8 +97,8 @@ pub(crate) fn entries(dir: &OwnedFd) -> Option<impl Iterator<Item = rustix::fs::
     Some(Dir::new(listing).ok()?.filter_map(Result::ok))
 }
 
-fn of_others(dir: &OwnedFd, wanted: impl Fn(Suffix, &FileStat) -> bool) -> Vec<CString> {
-    let mut found: Vec<CString> = entries(dir)
+fn of_others(dir: &OwnedFd) -> Vec<(CString, Suffix, FileStat)> {
+    let mut found: Vec<_> = entries(dir)
         .into_iter()
         .flatten()
         .filter(|entry| {
@@ -111,47 +106,32 @@ fn of_others(dir: &OwnedFd, wanted: impl Fn(Suffix, &FileStat) -> bool) -> Vec<C
             is_ours(name) && !is_seen(name)
         })
         .map(|entry| entry.file_name().to_owned())
-        .filter(|name| {
-            let Some(parsed) = parse(name.to_bytes()) else {
-                return false;
-            };
-            meta::stat_at(dir, name).is_ok_and(|stat| wanted(parsed.suffix, &stat))
+        .filter_map(|name| {
+            let suffix = parse(name.to_bytes())?.suffix;
+            let stat = meta::stat_at(dir, &name).ok()?;
+            Some((name, suffix, stat))
         })
         .collect();
-    found.sort();
+    found.sort_by(|(one, ..), (other, ..)| one.cmp(other));
     found
 }
 
-/// Removes probes, and names that are [`disposable`] while no run is at work in `dir`; with
-/// `remove` `false` only lists them. Names that are `protected` stay. Returns each name with the
-/// result.
-pub(crate) fn clear(
-    dir: &OwnedFd,
-    remove: bool,
-    mut protected: impl FnMut(&CStr, Identity) -> bool,
-) -> Vec<(CString, call::Result<()>)> {
-    let cleared = |name: CString| {
-        let done = match remove {
-            true => entry::unlink(dir, &name),
-            false => Ok(()),
-        };
-        (name, done)
-    };
-    let found = disposable(dir).into_iter();
-    let (probes, rest): (Vec<_>, Vec<_>) = found.partition(|name| is_probe(name));
-    let mut done: Vec<_> = probes.into_iter().map(cleared).collect();
-    if rest.is_empty() {
-        return done;
-    }
-    let Some(_claim) = claim::alone(dir) else {
-        return done;
-    };
-    // Listed again: now no run can make one.
-    let rest = disposable(dir).into_iter().filter(|name| {
-        !is_probe(name) && meta::stat_at(dir, name).is_ok_and(|stat| !protected(name, stat.id))
+/// Removes probes, which are empty; with `remove` `false` only lists them. Returns each name with
+/// the result.
+pub(crate) fn clear_probes(dir: &OwnedFd, remove: bool) -> Vec<(CString, call::Result<()>)> {
+    let found = of_others(dir).into_iter();
+    let probes = found.filter(|(_, suffix, stat)| {
+        *suffix == Suffix::Probe && stat.kind() == FileKind::File && stat.stamp.size == 0
     });
-    done.extend(rest.map(cleared));
-    done
+    probes
+        .map(|(name, ..)| {
+            let done = match remove {
+                true => entry::unlink(dir, &name),
+                false => Ok(()),
+            };
+            (name, done)
+        })
+        .collect()
 }
 
 /// A copy that a killed run was making, and that can be removed without losing anything.
@@ -166,7 +146,10 @@ enum ContentElsewhere<'s> {
     Empty,
     /// Its directory has this name of it, too.
     OtherName(CString),
-    /// All that it holds is the beginning of this file.
+    /// All that it holds is the beginning of this file, or all of it. Even if it is a complete copy
+    /// of a shorter file, or was never a run's, no byte of it is lost: each is in this file, which
+    /// stays. Its length and metadata go; a run's copy had them from its source, which goes only
+    /// once the copy has its own name.
     BeginningOf(&'s OpenFile),
 }
 

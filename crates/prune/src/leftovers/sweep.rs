@@ -1,16 +1,19 @@
 //! Leftovers of killed runs under temporary names: files that a search found among others, and
 //! names in the directories that a run visits.
 
+use std::collections::HashSet;
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
 use bc_edit::content;
+use bc_edit::entry;
 use bc_edit::names::prune as prune_names;
 use bc_edit::names::prune::Mark;
 use bc_find::groups::FileRef;
+use bc_fs::dirfd;
 use bc_fs::meta;
-use bc_fs::path::sibling;
-use bc_walk::Identity;
+use bc_fs::path::{sibling, split};
+use bc_walk::{FileKind, FileStat, Identity};
 
 use crate::act::moving::aside::give_up;
 use crate::act::moving::destination;
@@ -25,6 +28,45 @@ use crate::options::{OnMetadataDiff, RunMode};
 use crate::skip::Skip;
 use crate::step::{Action, Step, StepKind, StepOutcome};
 
+/// Leftovers of which the whole run shows if they go.
+#[derive(Default)]
+pub(crate) struct UnsettledLeftovers {
+    found: Vec<UnsettledLeftover>,
+    /// Kept files of groups with targets in directories that hold links of killed runs.
+    kept: HashSet<Identity>,
+    /// Files under temporary names that were removed as duplicates, or refused with a reason.
+    handled: HashSet<Identity>,
+}
+
+impl UnsettledLeftovers {
+    fn has_links(&self, dir: Identity) -> bool {
+        let mut found = self.found.iter();
+        found.any(|leftover| leftover.dir == dir && leftover.leads_to.is_some())
+    }
+}
+
+/// Entry under a temporary name that its own look does not let go.
+struct UnsettledLeftover {
+    dir: Identity,
+    name: CString,
+    path: Vec<u8>,
+    stat: FileStat,
+    /// File that a symbolic link leads to.
+    leads_to: Option<Identity>,
+}
+
+impl UnsettledLeftover {
+    /// Opens its directory again, rather than keeping all of them open.
+    fn open_dir(&self) -> Option<OwnedFd> {
+        let path = match split(&self.path).0 {
+            b"" => b".",
+            path => path,
+        };
+        let dir = dirfd::open_root(path).ok()?;
+        (meta::stat(&dir).ok()?.id == self.dir).then_some(dir)
+    }
+}
+
 impl PruneRun<'_> {
     /// A regular file that a killed run left under a temporary name: removed
     /// like a duplicate that is deleted.
@@ -34,6 +76,7 @@ impl PruneRun<'_> {
         file: &FileRef,
         state: &mut GroupState<'_>,
     ) {
+        self.means.shared.unsettled().handled.insert(file.id);
         let step = self.step(StepKind::Leftover, file, kept_file);
         state.catch_up(kept_file);
         self.means.parents.let_go();
@@ -170,7 +213,8 @@ impl PruneRun<'_> {
         }
     }
 
-    /// Removes dead runs' links and unfinished copies from a directory.
+    /// Removes dead runs' unfinished copies from a directory, and finds other leftovers, which are
+    /// [settled](PruneRun::settle_leftovers) at the end of the run.
     pub(crate) fn sweep(
         &mut self,
         dir: &OwnedFd,
@@ -180,11 +224,18 @@ impl PruneRun<'_> {
     ) {
         if self.means.swept.insert(*id) {
             let shared = self.means.shared.clone();
-            shared.sweep(*id, || self.search(dir, beside, sources));
+            shared.sweep(*id, || self.search(dir, *id, beside, sources));
+            if shared.unsettled().has_links(*id) {
+                self.means.with_links.insert(*id);
+            }
+        }
+        if self.means.with_links.contains(id) {
+            let kept = sources.kept_file.stat.id;
+            self.means.shared.unsettled().kept.insert(kept);
         }
     }
 
-    fn search(&mut self, dir: &OwnedFd, beside: &[u8], sources: StageSources<'_>) {
+    fn search(&mut self, dir: &OwnedFd, id: Identity, beside: &[u8], sources: StageSources<'_>) {
         if self.places.protect(dir) {
             return;
         }
@@ -193,7 +244,7 @@ impl PruneRun<'_> {
         self.copies.traces.extend(left.traces(dir));
         let remove = self.options.mode == RunMode::Execute;
         let mut swept: Vec<(CString, Result<(), Skip>)> = Vec::new();
-        for (name, removed) in leftovers::clear(dir, remove, |name, id| self.stays(dir, name, id)) {
+        for (name, removed) in leftovers::clear_probes(dir, remove) {
             swept.push((name, removed.map_err(Skip::from)));
         }
         if !left.stages.is_empty()
@@ -209,20 +260,82 @@ impl PruneRun<'_> {
             }
         }
         for (name, removed) in swept {
-            let step = Step {
-                kind: StepKind::Leftover,
-                target: sibling(beside, name.as_bytes()),
-                kept_file: Vec::new(),
-                reference: false,
-                size: 0,
-            };
-            let outcome = match removed {
-                Ok(()) if remove => StepOutcome::done(0),
-                Ok(()) => StepOutcome::Would { freed: 0 },
-                Err(skip) => StepOutcome::Skipped(skip),
-            };
-            self.outcomes.report(step, outcome);
+            self.report_leftover(sibling(beside, name.as_bytes()), removed);
         }
+        // Marked originals are reported wherever a search finds them.
+        let is_plain = |name: &CString| prune_names::aside_for(name.as_bytes()).is_none();
+        let files = left.set_aside.into_iter().filter(is_plain);
+        for name in files.chain(left.others) {
+            if let Ok(stat) = meta::stat_at(dir, &name)
+                && !self.stays(dir, &name, stat.id)
+            {
+                let leads_to = match stat.kind() {
+                    FileKind::Symlink => meta::stat_through(dir, &name).ok().map(|to| to.id),
+                    _ => None,
+                };
+                let leftover = UnsettledLeftover {
+                    dir: id,
+                    path: sibling(beside, name.as_bytes()),
+                    name,
+                    stat,
+                    leads_to,
+                };
+                self.means.shared.unsettled().found.push(leftover);
+            }
+        }
+    }
+
+    /// Removes links of dead runs that lead to a kept file of this run, and reports what stays. To
+    /// be called when all groups are done: the group of a link, or of a file that was set aside, may
+    /// be the last.
+    pub(crate) fn settle_leftovers(&mut self) {
+        let unsettled = std::mem::take(&mut *self.means.shared.unsettled());
+        if self.means.cancel.is_cancelled() {
+            return;
+        }
+        self.means.parents.let_go();
+        for leftover in unsettled.found {
+            let Some(dir) = leftover.open_dir() else {
+                continue;
+            };
+            // Where a run is at work it may be that run's.
+            let Some(_claim) = claim::alone(&dir) else {
+                continue;
+            };
+            let Ok(now) = meta::stat_at(&dir, &leftover.name) else {
+                continue;
+            };
+            if now.id != leftover.stat.id || unsettled.handled.contains(&now.id) {
+                continue;
+            }
+            let is_ours = leftover
+                .leads_to
+                .is_some_and(|to| unsettled.kept.contains(&to));
+            let settled = match is_ours && now.stamp == leftover.stat.stamp {
+                true => match self.options.mode {
+                    RunMode::Execute => entry::unlink(&dir, &leftover.name).map_err(Skip::from),
+                    RunMode::DryRun => Ok(()),
+                },
+                false => Err(Skip::UnknownLeftover),
+            };
+            self.report_leftover(leftover.path, settled);
+        }
+    }
+
+    fn report_leftover(&mut self, target: Vec<u8>, removed: Result<(), Skip>) {
+        let step = Step {
+            kind: StepKind::Leftover,
+            target,
+            kept_file: Vec::new(),
+            reference: false,
+            size: 0,
+        };
+        let outcome = match (removed, self.options.mode) {
+            (Ok(()), RunMode::Execute) => StepOutcome::done(0),
+            (Ok(()), RunMode::DryRun) => StepOutcome::Would { freed: 0 },
+            (Err(skip), _) => StepOutcome::Skipped(skip),
+        };
+        self.outcomes.report(step, outcome);
     }
 
     /// Returns true if a leftover of this name and identity may be a reference's, or is one's.

@@ -125,7 +125,7 @@ fn what_a_living_run_holds_is_left_alone() {
         let tree = quick_sample();
         let action = actions(&tree)[action].clone();
         fs::write(tree.join("b/.bc-dup.1.1.0.part"), &content()[..99]).unwrap();
-        std::os::unix::fs::symlink("one", tree.join("b/.bc-dup.1.1.1.tmp")).unwrap();
+        std::os::unix::fs::symlink("../a/keep", tree.join("b/.bc-dup.1.1.1.tmp")).unwrap();
         fs::hard_link(tree.join("b/one"), tree.join("b/.bc-dup.1.1.2.tmp")).unwrap();
         let theirs = temporaries(tree.path());
         let lock = open(&tree.join("b"));

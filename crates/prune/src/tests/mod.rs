@@ -6,6 +6,7 @@ mod crash;
 mod dirs;
 mod existing_target;
 mod failing_calls;
+mod foreign;
 mod foreseen;
 mod locks;
 mod lost;

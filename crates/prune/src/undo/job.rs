@@ -81,7 +81,8 @@ impl Undone {
     fn hear(&mut self, event: &UndoEvent<'_>) {
         let lost = match event.outcome {
             UndoOutcome::Restored { lost } | UndoOutcome::Would { lost } => lost.clone(),
-            UndoOutcome::Unneeded | UndoOutcome::Failed(Skip::UnknownStage) => return,
+            UndoOutcome::Unneeded
+            | UndoOutcome::Failed(Skip::UnknownStage | Skip::UnknownLeftover) => return,
             UndoOutcome::Failed(skip) => {
                 self.errors.push(skip.failure(event.path, event.action));
                 return;
@@ -142,8 +143,8 @@ pub enum UndoOutcome {
     },
     /// There is nothing to undo: the name is a file of its own.
     Unneeded,
-    /// It could not be restored; with [`Skip::UnknownStage`], no step is about this name, and it
-    /// stays as it is.
+    /// It could not be restored; with [`Skip::UnknownStage`] and [`Skip::UnknownLeftover`], no step
+    /// is about this name, and it stays as it is.
     Failed(Skip),
 }
 

@@ -18,6 +18,7 @@ use bc_walk::{FileStat, Identity};
 
 use super::names::SpareName;
 use super::{has_content, reference};
+use crate::act::symlink::relative;
 use crate::act::temp::{self, Temps};
 use crate::check::compare::check_distinct;
 use crate::check::compare::compare;
@@ -34,6 +35,8 @@ pub(super) struct Leftovers {
     found: HashMap<Identity, Vec<CString>>,
     /// Copies that were being made.
     stages: HashMap<Identity, Vec<CString>>,
+    /// Symbolic links, directories and special files.
+    others: HashMap<Identity, Vec<CString>>,
     /// The paths of those directories.
     paths: HashMap<Identity, Vec<u8>>,
     /// Those of the copies that are whole, and may be the last to have their content.
@@ -80,8 +83,8 @@ impl SetAside {
 }
 
 impl Leftovers {
-    /// Removes names that hold nothing from the directories of a step, and records those that may
-    /// hold a file. Returns those that went, or would.
+    /// Removes probes and links that the step made from its directories, and records the names that
+    /// may hold a file. Returns those that went, or would.
     pub(super) fn look(&mut self, entry: &JournalStep, mode: RunMode) -> Vec<Vec<u8>> {
         let mut gone = Vec::new();
         for (dir, _) in directories(entry) {
@@ -91,34 +94,55 @@ impl Leftovers {
             if let Some(path) = dirfd::real_path(&dir) {
                 self.paths.insert(id, path);
             }
-            if self.found.contains_key(&id) {
-                continue;
-            }
-            let done = leftovers::clear(&dir, mode == RunMode::Execute, |_, _| false);
             let path = self.paths.get(&id).cloned().unwrap_or_default();
             let whole = |name: &CString| [&path, b"/".as_slice(), name.as_bytes()].concat();
-            let went = done.iter().filter(|(_, done)| done.is_ok());
-            let went = went.map(|(name, _)| whole(name));
+            if !self.found.contains_key(&id) {
+                let done = leftovers::clear_probes(&dir, mode == RunMode::Execute);
+                let went = done.iter().filter(|(_, done)| done.is_ok());
+                let went = went.map(|(name, _)| whole(name));
+                gone.extend(went.filter(|name| self.gone.insert(name.clone())));
+                let left = LeftFiles::of(&dir);
+                self.found.insert(id, left.set_aside);
+                self.stages.insert(id, left.stages);
+                self.others.insert(id, left.others);
+            }
+            let links = self.clear_links_of(entry, &dir, id, mode);
+            let went = links.iter().map(whole);
             gone.extend(went.filter(|name| self.gone.insert(name.clone())));
-            let LeftFiles { set_aside, stages } = LeftFiles::of(&dir);
-            self.found.insert(id, set_aside);
-            self.stages.insert(id, stages);
         }
         gone
+    }
+
+    /// Removes links to the kept file from one of the step's directories, which a killed run had made
+    /// for the step or had taken back from its name: they lead to that file, or have the text of such
+    /// a link. Any other link is not known to be ours. Returns those that went, or would.
+    fn clear_links_of(
+        &mut self,
+        entry: &JournalStep,
+        dir: &OwnedFd,
+        id: Identity,
+        mode: RunMode,
+    ) -> Vec<CString> {
+        let Some(names) = self.others.get_mut(&id).filter(|names| !names.is_empty()) else {
+            return Vec::new();
+        };
+        let kept = entry.kept_file.id();
+        let path = self.paths.get(&id);
+        let made = path.and_then(|path| Some(relative(path, &entry.kept_file.path()?)));
+        let goes = |name: &mut CString| {
+            let text = link_text(dir, name);
+            text.is_some()
+                && (text == made || meta::stat_through(dir, name).is_ok_and(|to| to.id == kept))
+                && remove_link(dir, name, mode)
+        };
+        names.extract_if(.., goes).collect()
     }
 
     /// Removes links with this text that a killed run had set aside in the directory of `path`, or
     /// records that they would go.
     pub(super) fn clear_links(&mut self, dir: &OwnedFd, path: &[u8], text: &[u8], mode: RunMode) {
         for name in leftovers::links(dir) {
-            let same = dirfd::open_link(dir, &name).and_then(dirfd::link_text);
-            if same.is_ok_and(|same| same == text)
-                && let Some(_claim) = claim::alone(dir)
-                && match mode {
-                    RunMode::Execute => entry::unlink(dir, &name).is_ok(),
-                    RunMode::DryRun => dirfd::may_change(dir).is_ok(),
-                }
-            {
+            if link_text(dir, &name).as_deref() == Some(text) && remove_link(dir, &name, mode) {
                 self.gone.insert(sibling(path, name.as_bytes()));
             }
         }
@@ -183,9 +207,15 @@ impl Leftovers {
         gone
     }
 
-    /// Returns the copies in the making that stay, in directories that no run is using, each with
-    /// the reason.
-    pub(super) fn staying_stages(&self) -> Vec<(Vec<u8>, Skip)> {
+    /// Returns the leftovers that stay, in directories that no run is using, each with the reason,
+    /// but for those that were reported and the [originals](Leftovers::originals).
+    pub(super) fn staying(&self) -> Vec<(Vec<u8>, Skip)> {
+        let foreign = [self.unused(&self.found), self.unused(&self.others)].concat();
+        let foreign = foreign.into_iter().filter(|path| {
+            !self.spoken_for.contains(path)
+                && !self.gone.contains(path)
+                && !prune_names::is_original(split(path).1)
+        });
         let mut staying: Vec<(Vec<u8>, Skip)> = self
             .unused(&self.stages)
             .into_iter()
@@ -193,6 +223,7 @@ impl Leftovers {
                 true => (path, Skip::LastCopy),
                 false => (path, Skip::UnknownStage),
             })
+            .chain(foreign.map(|path| (path, Skip::UnknownLeftover)))
             .collect();
         staying.sort_by(|(one, _), (other, _)| one.cmp(other));
         staying
@@ -430,6 +461,23 @@ pub(super) fn put_in_place(
         Err(NotDone::Displaced { .. }) => {
             Err(Skip::Displaced(sibling(&there.path, aside.to_bytes())))
         }
+    }
+}
+
+/// Returns the text of a symbolic link.
+fn link_text(dir: &OwnedFd, name: &CStr) -> Option<Vec<u8>> {
+    dirfd::open_link(dir, name).and_then(dirfd::link_text).ok()
+}
+
+/// Removes a link where no run is at work; in a dry run only proves that it could be. True if it
+/// went, or would.
+fn remove_link(dir: &OwnedFd, name: &CStr, mode: RunMode) -> bool {
+    let Some(_claim) = claim::alone(dir) else {
+        return false;
+    };
+    match mode {
+        RunMode::Execute => entry::unlink(dir, name).is_ok(),
+        RunMode::DryRun => dirfd::may_change(dir).is_ok(),
     }
 }
 

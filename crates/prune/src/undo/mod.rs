@@ -167,7 +167,7 @@ fn undo_at(
             outcome: &UndoOutcome::Failed(Skip::Original),
         });
     }
-    for (path, why) in undo.leftovers.staying_stages() {
+    for (path, why) in undo.leftovers.staying() {
         summary.failed += u64::from(why.is_error());
         observer(UndoEvent {
             path: &path,
