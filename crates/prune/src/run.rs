@@ -9,7 +9,6 @@ use bc_pool::Cancel;
 use rustix::io::Errno;
 
 use crate::act::hardlink;
-use crate::act::moving::destination;
 use crate::act::reflink;
 use crate::act::symlink;
 use crate::act::temp;
@@ -25,7 +24,7 @@ use crate::options::{PruneOptions, RunMode};
 use crate::outcomes::Events;
 use crate::plan::{self, Acted, GroupPlan, TargetName};
 use crate::skip::Skip;
-use crate::step::{Action, PruneEvent, PruneSummary, StepKind, StepOutcome};
+use crate::step::{self, Action, PruneEvent, PruneSummary, StepKind, StepOutcome};
 use crate::workers;
 
 /// Acts on each group, on several threads where the options allow and it is safe. Steps are written
@@ -153,7 +152,7 @@ impl PruneRun<'_> {
             Action::Reflink => StepKind::Reflink,
             Action::Symlink => StepKind::Symlink(Vec::new()),
             Action::Delete => StepKind::Delete,
-            Action::Move(dir) => StepKind::Move(destination::path_below(dir, &file.path)),
+            Action::Move(dir) => StepKind::Move(step::path_below(dir, &file.path)),
         };
         let mut step = self.step(kind, file, kept_file);
         state.catch_up(kept_file);

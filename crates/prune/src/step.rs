@@ -329,5 +329,19 @@ impl PruneSummary {
     }
 }
 
+/// Returns the path below `dir` that `path` is moved to: all of it but `.`, `..` and the leading
+/// slash, so that no two files meet.
+pub(crate) fn path_below(dir: &[u8], path: &[u8]) -> Vec<u8> {
+    let mut to = dir.to_vec();
+    let parts = path.split(|byte| *byte == b'/');
+    for part in parts.filter(|part| !part.is_empty() && *part != b"." && *part != b"..") {
+        if to.last() != Some(&b'/') {
+            to.push(b'/');
+        }
+        to.extend_from_slice(part);
+    }
+    to
+}
+
 #[cfg(test)]
 mod tests;

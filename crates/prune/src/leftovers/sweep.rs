@@ -16,7 +16,6 @@ use bc_fs::path::{sibling, split};
 use bc_walk::{FileKind, FileStat, Identity};
 
 use crate::act::moving::aside::give_up;
-use crate::act::moving::destination;
 use crate::act::moving::existing_target::Arrived;
 use crate::act::temp;
 use crate::check::compare::compare;
@@ -26,7 +25,7 @@ use crate::leftovers::{self, LeftFiles, RemovableStage, StageSources, claim};
 use crate::means::{GroupState, PruneRun};
 use crate::options::{OnMetadataDiff, RunMode};
 use crate::skip::Skip;
-use crate::step::{Action, Step, StepKind, StepOutcome};
+use crate::step::{self, Action, Step, StepKind, StepOutcome};
 
 /// Leftovers of which the whole run shows if they go.
 #[derive(Default)]
@@ -173,7 +172,7 @@ impl PruneRun<'_> {
         let Action::Move(given) = &self.options.action else {
             return Err(Skip::Original);
         };
-        let to = destination::path_below(given, &original.path);
+        let to = step::path_below(given, &original.path);
         let mut found = self.copies_at(&to, copy.id).ok_or(Skip::Original)?;
         if !copy.proves_mounted(&found.mark()) {
             return Err(Skip::Original);

@@ -105,3 +105,15 @@ fn events_are_reported_in_one_line_and_failures_with_their_operation() {
     assert_eq!(failure.to_string(), format!(r"a\nb: open: {reason}"));
     assert_eq!(failure.raw_os_error(), Some(13));
 }
+
+#[test]
+fn destinations_keep_the_tree() {
+    for (path, expected) in [
+        ("a/b/x", "d/a/b/x"),
+        ("/a//b/x", "d/a/b/x"),
+        ("./../a/x", "d/a/x"),
+    ] {
+        assert_eq!(path_below(b"d", path.as_bytes()), expected.as_bytes());
+    }
+    assert_eq!(path_below(b"/", b"x"), b"/x");
+}

@@ -39,7 +39,7 @@ use bc_testkit::{EVERY, Point, Sweep, TestTree};
 use bc_walk::FileStat;
 
 use super::*;
-use crate::act::moving::destination;
+use crate::step;
 
 /// Calls of each name that a sweep disturbs unless more are asked for: all of those that change
 /// something, and some of the looks.

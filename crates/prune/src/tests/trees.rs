@@ -218,7 +218,7 @@ fn a_directory_goes_and_comes_back() {
         assert_eq!(temporaries(tree.path()), Vec::<PathBuf>::new());
         if is_moved {
             let root = tree.scratch("moved");
-            let there = destination::path_below(root.as_os_str().as_bytes(), &copy_path(&tree));
+            let there = step::path_below(root.as_os_str().as_bytes(), &copy_path(&tree));
             let there = PathBuf::from(std::ffi::OsStr::from_bytes(&there));
             let was = before.iter().filter_map(|(path, what)| {
                 Some((path.strip_prefix("b").ok()?.to_owned(), what.clone()))

@@ -25,20 +25,6 @@ use crate::options::OnMetadataDiff;
 use crate::skip::Skip;
 use crate::step::{Action, StepKind};
 
-/// The path below `dir` that `path` is moved to: all of it but `.`, `..` and
-/// the leading slash, so that no two files meet.
-pub(crate) fn path_below(dir: &[u8], path: &[u8]) -> Vec<u8> {
-    let mut to = dir.to_vec();
-    let parts = path.split(|byte| *byte == b'/');
-    for part in parts.filter(|part| !part.is_empty() && *part != b"." && *part != b"..") {
-        if to.last() != Some(&b'/') {
-            to.push(b'/');
-        }
-        to.extend_from_slice(part);
-    }
-    to
-}
-
 /// Opens the directory of `to`, which lies below `dir`, creating missing directories: `dir` itself
 /// for its owner alone, and those in it with the owner and the permissions of the source's
 /// directories.
@@ -236,7 +222,7 @@ impl PruneRun<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{last_name, path_below};
+    use super::last_name;
 
     #[test]
     fn the_name_of_a_directory_is_its_last() {
@@ -251,17 +237,5 @@ mod tests {
             let name = last_name(path.as_bytes());
             assert_eq!(name, expected.map(str::as_bytes), "{path}");
         }
-    }
-
-    #[test]
-    fn destinations_keep_the_tree() {
-        for (path, expected) in [
-            ("a/b/x", "d/a/b/x"),
-            ("/a//b/x", "d/a/b/x"),
-            ("./../a/x", "d/a/x"),
-        ] {
-            assert_eq!(path_below(b"d", path.as_bytes()), expected.as_bytes());
-        }
-        assert_eq!(path_below(b"/", b"x"), b"/x");
     }
 }

@@ -11,14 +11,13 @@ use rustix::io::Errno;
 
 use super::held::open_dir;
 use super::{RemovalWay, TreePair};
-use crate::act::moving::destination;
 use crate::check::compare::mounts_differ;
 use crate::check::freed::Ledger;
 use crate::journal::Journal;
 use crate::means::{GroupState, PruneRun};
 use crate::options::{PruneOptions, RunMode};
 use crate::skip::Skip;
-use crate::step::{Action, StepOutcome};
+use crate::step::{self, Action, StepOutcome};
 
 /// Directories that were processed so far.
 #[derive(Default)]
@@ -189,7 +188,7 @@ impl PruneRun<'_> {
         let Action::Move(dir) = &self.options.action else {
             return Ok(RemovalWay::Delete);
         };
-        let to = destination::path_below(dir, &pair.target.dir.path);
+        let to = step::path_below(dir, &pair.target.dir.path);
         if self.copies.taken.contains(&to) || rustix::fs::lstat(to.as_slice()).is_ok() {
             return Err(Skip::DestinationExists(None));
         }

@@ -24,12 +24,11 @@ use bc_pool::Cancel;
 pub(crate) use self::remove::rename_dir;
 
 use self::group::DoneDirs;
-use crate::act::moving::destination;
 use crate::journal::Journal;
 use crate::means::{PruneRun, Shared};
 use crate::options::PruneOptions;
 use crate::outcomes::Events;
-use crate::step::{Action, PruneEvent, PruneSummary, TreeStep};
+use crate::step::{self, Action, PruneEvent, PruneSummary, TreeStep};
 
 /// Acts on each group: removes or moves all of its directories but one. Steps are written to
 /// `journal` before they are done; a front end should always give one when it executes.
@@ -86,7 +85,7 @@ impl TreePair<'_> {
             target: self.target.dir.path.clone(),
             kept_file: self.kept_file.dir.path.clone(),
             to: match &options.action {
-                Action::Move(dir) => Some(destination::path_below(dir, &self.target.dir.path)),
+                Action::Move(dir) => Some(step::path_below(dir, &self.target.dir.path)),
                 _ => None,
             },
             reference: self.kept_file.dir.protected,

@@ -189,7 +189,7 @@ fn every_kill_of_undo(name: &str, copied: bool) {
         let whole = whole_of(&tree);
         let number = tree.join("b").metadata().unwrap().ino();
         gone(&tree, name, copied);
-        let there = destination::path_below(
+        let there = step::path_below(
             tree.scratch("moved").as_os_str().as_bytes(),
             &copy_path(&tree),
         );

@@ -159,7 +159,7 @@ pub(super) fn move_as_before(tree: &TestTree, to: &Path, changes: usize) -> bool
         number: 0,
         arrived: std::collections::HashMap::new(),
     };
-    let to = destination::path_below(bytes(to), &copy_path(tree));
+    let to = step::path_below(bytes(to), &copy_path(tree));
     let to = PathBuf::from(std::ffi::OsStr::from_bytes(&to));
     fs::create_dir_all(to.parent().unwrap()).unwrap();
     run.tree(&tree.join("a"), &tree.join("b"), &to).is_ok()
