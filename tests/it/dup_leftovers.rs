@@ -103,7 +103,7 @@ fn what_is_not_a_run_s_stays_and_is_named() {
         let run = t.bc_line(line).go();
         run.code(0);
         for name in [LINK, FILE] {
-            let named = run.text().matches(name).count();
+            let named = String::from_utf8_lossy(&run.stderr).matches(name).count();
             assert_eq!(named, 1, "{line}: {run:?}");
         }
         run.stderr_has("kept because another process may have put it");

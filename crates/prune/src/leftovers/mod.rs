@@ -17,13 +17,16 @@
 pub(crate) mod claim;
 pub(crate) mod sweep;
 
+use std::collections::HashSet;
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
 use bc_edit::entry;
 use bc_edit::names::prune::{Mark, Suffix, is_ours, is_seen, parse};
 use bc_fs::call;
+use bc_fs::dirfd;
 use bc_fs::meta;
+use bc_fs::path::split;
 use bc_pool::Cancel;
 use bc_walk::{FileKind, FileStat, Identity};
 use rustix::fs::{Dir, Mode, OFlags};
@@ -132,6 +135,45 @@ pub(crate) fn clear_probes(dir: &OwnedFd, remove: bool) -> Vec<(CString, call::R
             (name, done)
         })
         .collect()
+}
+
+/// Leftovers of which the whole run shows if they go.
+#[derive(Default)]
+pub(crate) struct UnsettledLeftovers {
+    pub(crate) found: Vec<UnsettledLeftover>,
+    /// Kept files of groups with targets in directories that hold links of killed runs.
+    pub(crate) kept: HashSet<Identity>,
+    /// Files under temporary names that were removed as duplicates, or refused with a reason.
+    pub(crate) handled: HashSet<Identity>,
+}
+
+impl UnsettledLeftovers {
+    pub(crate) fn has_links(&self, dir: Identity) -> bool {
+        let mut found = self.found.iter();
+        found.any(|leftover| leftover.dir == dir && leftover.leads_to.is_some())
+    }
+}
+
+/// Entry under a temporary name that its own look does not let go.
+pub(crate) struct UnsettledLeftover {
+    pub(crate) dir: Identity,
+    pub(crate) name: CString,
+    pub(crate) path: Vec<u8>,
+    pub(crate) stat: FileStat,
+    /// File that a symbolic link leads to.
+    pub(crate) leads_to: Option<Identity>,
+}
+
+impl UnsettledLeftover {
+    /// Opens its directory again, rather than keeping all of them open.
+    pub(crate) fn open_dir(&self) -> Option<OwnedFd> {
+        let path = match split(&self.path).0 {
+            b"" => b".",
+            path => path,
+        };
+        let dir = dirfd::open_root(path).ok()?;
+        (meta::stat(&dir).ok()?.id == self.dir).then_some(dir)
+    }
 }
 
 /// A copy that a killed run was making, and that can be removed without losing anything.

@@ -1,7 +1,6 @@
 //! Leftovers of killed runs under temporary names: files that a search found among others, and
 //! names in the directories that a run visits.
 
-use std::collections::HashSet;
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
@@ -10,10 +9,9 @@ use bc_edit::entry;
 use bc_edit::names::prune as prune_names;
 use bc_edit::names::prune::Mark;
 use bc_find::groups::FileRef;
-use bc_fs::dirfd;
 use bc_fs::meta;
-use bc_fs::path::{sibling, split};
-use bc_walk::{FileKind, FileStat, Identity};
+use bc_fs::path::sibling;
+use bc_walk::{FileKind, Identity};
 
 use crate::act::moving::aside::give_up;
 use crate::act::moving::existing_target::Arrived;
@@ -21,50 +19,11 @@ use crate::act::temp;
 use crate::check::compare::compare;
 use crate::check::meta::not_in;
 use crate::check::open_file::{self, OpenFile};
-use crate::leftovers::{self, LeftFiles, RemovableStage, StageSources, claim};
+use crate::leftovers::{self, LeftFiles, RemovableStage, StageSources, UnsettledLeftover, claim};
 use crate::means::{GroupState, PruneRun};
 use crate::options::{OnMetadataDiff, RunMode};
 use crate::skip::Skip;
 use crate::step::{self, Action, Step, StepKind, StepOutcome};
-
-/// Leftovers of which the whole run shows if they go.
-#[derive(Default)]
-pub(crate) struct UnsettledLeftovers {
-    found: Vec<UnsettledLeftover>,
-    /// Kept files of groups with targets in directories that hold links of killed runs.
-    kept: HashSet<Identity>,
-    /// Files under temporary names that were removed as duplicates, or refused with a reason.
-    handled: HashSet<Identity>,
-}
-
-impl UnsettledLeftovers {
-    fn has_links(&self, dir: Identity) -> bool {
-        let mut found = self.found.iter();
-        found.any(|leftover| leftover.dir == dir && leftover.leads_to.is_some())
-    }
-}
-
-/// Entry under a temporary name that its own look does not let go.
-struct UnsettledLeftover {
-    dir: Identity,
-    name: CString,
-    path: Vec<u8>,
-    stat: FileStat,
-    /// File that a symbolic link leads to.
-    leads_to: Option<Identity>,
-}
-
-impl UnsettledLeftover {
-    /// Opens its directory again, rather than keeping all of them open.
-    fn open_dir(&self) -> Option<OwnedFd> {
-        let path = match split(&self.path).0 {
-            b"" => b".",
-            path => path,
-        };
-        let dir = dirfd::open_root(path).ok()?;
-        (meta::stat(&dir).ok()?.id == self.dir).then_some(dir)
-    }
-}
 
 impl PruneRun<'_> {
     /// A regular file that a killed run left under a temporary name: removed
