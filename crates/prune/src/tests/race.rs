@@ -133,7 +133,12 @@ fn between_any_two_calls(index: usize) {
     }
 }
 
-fn one_race(index: usize, race: Race, name: &'static str, point: &Point) -> faults::Seen {
+pub(super) fn one_race(
+    index: usize,
+    race: Race,
+    name: &'static str,
+    point: &Point,
+) -> faults::Seen {
     let tree = quick_sample();
     let action = actions(&tree)[index].clone();
     let root = tree.path().to_owned();
