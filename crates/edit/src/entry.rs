@@ -1,12 +1,12 @@
 //! Entries of directories: links, renames and removals, each relative to the descriptor of a
 //! directory.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Mutex;
 
-use bc_fs::call::{FailedCall, Result, call, rename_flags_point};
+use bc_fs::call::{FailedCall, Result, call};
 use bc_fs::dirfd::{self, own_path};
 use rustix::fs::{self, AtFlags, CWD, FileType, Mode, RenameFlags};
 use rustix::io::Errno;
@@ -108,7 +108,6 @@ pub fn make_dirs(path: &Path, mode: u32) -> Result<()> {
 /// Those of `renameat2`: `INVAL`, `NOSYS` or `OPNOTSUPP` where the file system cannot.
 pub fn exchange(dir: impl AsFd, one: impl Arg + Copy, other: impl Arg + Copy) -> Result<()> {
     call("exchange", || {
-        rename_flags_point()?;
         fs::renameat_with(&dir, one, &dir, other, RenameFlags::EXCHANGE)
     })
 }
@@ -131,28 +130,10 @@ pub fn rename(dir: impl AsFd, from: impl Arg + Copy, to: impl Arg + Copy) -> Res
 /// process comes between.
 static LAST_RESORT: Mutex<()> = Mutex::new(());
 
-/// Renames; `EXIST` if the new name is taken.
-///
-/// # Errors
-/// Those of `renameat2`; [`lacks_flag`] is true for those of a file system that does not promise it.
-pub fn rename_noreplace(
-    from_dir: impl AsFd,
-    from: impl Arg + Copy,
-    to_dir: impl AsFd,
-    to: impl Arg + Copy,
-) -> Result<()> {
-    call("rename", || {
-        rename_flags_point()?;
-        fs::renameat_with(&from_dir, from, &to_dir, to, RenameFlags::NOREPLACE)
-    })
-}
-
-/// Renames a file that has a name of ours; `EXIST` if the new name is taken. Where the file system
-/// does not promise that (NFS, some of FUSE), the name is given by a link, which never replaces
-/// anything either, and the old one removed: a file that another process put there in between would
-/// go with it, so a name of the user's is [set aside](set_aside) first. Where the file system has no
-/// links, and for directories, the name is looked at first, and another process that takes it before
-/// the rename loses.
+/// Renames; `EXIST` if the new name is taken. Where the file system does not promise that (NFS,
+/// some of FUSE), the name is given by a link, which never replaces anything either; where it has
+/// no links, and for directories, the name is looked at first, and another process that takes it
+/// before the rename loses.
 ///
 /// # Errors
 /// Those of `renameat2`, `linkat` and `unlinkat`.
@@ -163,7 +144,10 @@ pub fn rename_new(
     to: impl Arg + Copy,
 ) -> Result<()> {
     let (from_dir, to_dir) = (from_dir.as_fd(), to_dir.as_fd());
-    match rename_noreplace(from_dir, from, to_dir, to) {
+    let renamed = call("rename", || {
+        fs::renameat_with(from_dir, from, to_dir, to, RenameFlags::NOREPLACE)
+    });
+    match renamed {
         Err(failed) if lacks_flag(failed.errno) => {}
         renamed => return renamed,
     }
@@ -174,29 +158,6 @@ pub fn rename_new(
         }) => {}
         linked => return linked.and_then(|()| unlink(from_dir, from)),
     }
-    rename_if_free(from_dir, from, to_dir, to)
-}
-
-/// Renames whichever file has the name to a temporary name, which no other process gives to a file;
-/// `EXIST` if that is taken. What came is to be looked at there.
-///
-/// # Errors
-/// Those of `renameat2` and `renameat`.
-pub fn set_aside(dir: impl AsFd, name: impl Arg + Copy, temporary: impl Arg + Copy) -> Result<()> {
-    let dir = dir.as_fd();
-    match rename_noreplace(dir, name, dir, temporary) {
-        Err(failed) if lacks_flag(failed.errno) => rename_if_free(dir, name, dir, temporary),
-        renamed => renamed,
-    }
-}
-
-/// Looks at the new name and renames, by two calls.
-fn rename_if_free(
-    from_dir: BorrowedFd<'_>,
-    from: impl Arg + Copy,
-    to_dir: BorrowedFd<'_>,
-    to: impl Arg + Copy,
-) -> Result<()> {
     let _alone = LAST_RESORT.lock();
     let there = call("stat", || fs::statat(to_dir, to, AtFlags::SYMLINK_NOFOLLOW));
     match there {

@@ -13,7 +13,7 @@ use bc_fs::meta::{FileStat, Identity};
 use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
 
-use crate::entry::{exchange, lacks_flag, rename, rename_new, set_aside};
+use crate::entry::{exchange, lacks_flag, rename, rename_new};
 
 /// A file with a temporary name that is to have the name of another one in its directory.
 #[derive(Clone, Copy, Debug)]
@@ -52,9 +52,8 @@ impl Swap<'_> {
     /// Puts the staged file in the place of the other one, which has the temporary name then.
     /// `settle` looks at it there, and removes it or gives it another name; if it refuses, all is
     /// put back. Where the file system cannot exchange names (FAT, NFS), nor a filter of calls lets
-    /// it, `look` is asked instead, right before a rename over what has the name: the name is never
-    /// missing, as outputs and copies promise, but another process that takes it between the two
-    /// loses.
+    /// it, `look` is asked instead, right before a rename over what has the name: between the two
+    /// another process that takes it loses.
     ///
     /// # Errors
     /// See [`NotDone`]. After [`Refused`](NotDone::Refused) the temporary name leads to the staged
@@ -66,77 +65,14 @@ impl Swap<'_> {
     ) -> std::result::Result<T, NotDone<E>> {
         match exchange(self.dir, self.staged, self.name) {
             Ok(()) => {}
-            Err(failed) if cannot_exchange(failed) => {
+            Err(failed) if lacks_flag(failed.errno) || failed.errno == Errno::PERM => {
                 let seen = look().map_err(NotDone::Refused)?;
                 rename(self.dir, self.staged, self.name).map_err(NotDone::Failed)?;
                 return Ok(seen);
             }
             Err(failed) => return Err(NotDone::Failed(failed)),
         }
-        self.settle(settle, None)
-    }
-
-    /// Puts the staged file in the place of the other one, as [`put_over`](Swap::put_over) does; but
-    /// where names cannot be exchanged, three renames do it by one more temporary name, `spare`:
-    /// the name is missing for a moment, and no process loses what it puts there.
-    ///
-    /// # Errors
-    /// See [`NotDone`]. After [`Displaced`](NotDone::Displaced) the staged file may have the name
-    /// `spare`, or its own one, if neither of the two leads to another file.
-    pub fn put_over_by<T, E: From<FailedCall>>(
-        &self,
-        spare: &[u8],
-        settle: impl FnOnce() -> std::result::Result<T, E>,
-    ) -> std::result::Result<T, NotDone<E>> {
-        match exchange(self.dir, self.staged, self.name) {
-            Ok(()) => self.settle(settle, None),
-            Err(failed) if cannot_exchange(failed) => {
-                self.exchange_by(spare)?;
-                self.settle(settle, Some(spare))
-            }
-            Err(failed) => Err(NotDone::Failed(failed)),
-        }
-    }
-
-    /// Exchanges the two names by three renames. The staged file goes to `spare` first, so that the
-    /// other one comes to the temporary name that it has after an exchange, too.
-    fn exchange_by<E: From<FailedCall>>(
-        &self,
-        spare: &[u8],
-    ) -> std::result::Result<(), NotDone<E>> {
-        let Swap {
-            dir, staged, name, ..
-        } = *self;
-        set_aside(dir, staged, spare).map_err(NotDone::Failed)?;
-        // Where this is refused, the next run finds our file.
-        let back = || set_aside(dir, spare, staged);
-        if let Err(failed) = set_aside(dir, name, staged) {
-            let _ = back();
-            return Err(NotDone::Failed(failed));
-        }
-        let Err(failed) = rename_new(dir, spare, dir, name) else {
-            return Ok(());
-        };
-        match rename_new(dir, staged, dir, name) {
-            Ok(()) => {
-                let _ = back();
-                Err(NotDone::Failed(failed))
-            }
-            Err(back) => Err(NotDone::Displaced {
-                why: failed.into(),
-                failed: (back.errno != Errno::EXIST).then_some(back),
-            }),
-        }
-    }
-
-    /// Settles the other file, which has the temporary name, or puts all back: by `spare` where names
-    /// cannot be exchanged.
-    fn settle<T, E>(
-        &self,
-        settle: impl FnOnce() -> std::result::Result<T, E>,
-        spare: Option<&[u8]>,
-    ) -> std::result::Result<T, NotDone<E>> {
-        settle().map_err(|why| match self.put_back(spare) {
+        settle().map_err(|why| match self.put_back() {
             Ok(true) => NotDone::Refused(why),
             Ok(false) => NotDone::Displaced { why, failed: None },
             Err(failed) => NotDone::Displaced {
@@ -148,7 +84,7 @@ impl Swap<'_> {
 
     /// Gives what has the temporary name its own one again. False if that leads to another file by
     /// now, or did so in the moment of the exchange: the last one who took it has it.
-    fn put_back(&self, spare: Option<&[u8]>) -> Result<bool> {
+    fn put_back(&self) -> Result<bool> {
         let now = identity(self.dir, self.name)?;
         let staged = || identity(self.dir, self.staged);
         match now {
@@ -156,9 +92,6 @@ impl Swap<'_> {
             Some(now)
                 if now == self.ours || now == self.replaced && staged()? == Some(self.ours) =>
             {
-                if let Some(spare) = spare {
-                    return self.put_back_by(spare, now);
-                }
                 exchange(self.dir, self.staged, self.name)?;
                 Ok(staged()?.is_none_or(|left| left == self.ours))
             }
@@ -169,36 +102,9 @@ impl Swap<'_> {
             },
         }
     }
-
-    /// Does that by three renames while our file, last seen as `seen`, still has the name.
-    fn put_back_by(&self, spare: &[u8], seen: Identity) -> Result<bool> {
-        let Swap {
-            dir, staged, name, ..
-        } = *self;
-        set_aside(dir, name, spare)?;
-        // Where names are numbered, not files, the number says nothing here.
-        let is_ours = seen != self.ours || identity(dir, spare)? == Some(self.ours);
-        if !is_ours {
-            return rename_new(dir, spare, dir, name).map(|()| false);
-        }
-        match rename_new(dir, staged, dir, name) {
-            Ok(()) => set_aside(dir, spare, staged).map(|()| true),
-            Err(failed) if failed.errno == Errno::EXIST => Ok(false),
-            Err(failed) => {
-                // The name leads to an equal file at least, if not to its own.
-                let _ = rename_new(dir, spare, dir, name);
-                Err(failed)
-            }
-        }
-    }
 }
 
-/// True for the answer that names cannot be exchanged here.
-fn cannot_exchange(failed: FailedCall) -> bool {
-    lacks_flag(failed.errno) || failed.errno == Errno::PERM
-}
-
-/// Settles a file whose name was taken away: [set aside](set_aside) under a temporary one. `settle`
+/// Settles a file whose name was taken away: renamed to a [free](rename_new) temporary one. `settle`
 /// looks at it there, and removes it or moves it on; if it refuses, the file gets its name back.
 ///
 /// # Errors
@@ -249,9 +155,6 @@ mod tests {
     use std::fs;
     use std::os::fd::AsFd;
     use std::path::Path;
-
-    use bc_fs::faults::{self, Fault};
-    use bc_testkit::{EVERY, Sweep};
 
     use super::*;
 
@@ -341,93 +244,6 @@ mod tests {
             assert_eq!(put, Err(wanted), "{who}");
             assert_eq!(contents(dir.path()), some(expected), "{who}");
         }
-    }
-
-    /// Every file of the directory, by content.
-    fn all(dir: &Path) -> Vec<String> {
-        let files = fs::read_dir(dir).unwrap();
-        let mut all: Vec<_> = files
-            .map(|file| fs::read_to_string(file.unwrap().path()).unwrap())
-            .collect();
-        all.sort();
-        all
-    }
-
-    #[test]
-    fn three_renames_do_what_an_exchange_does() {
-        let _no_flags = faults::refuse_rename_flags();
-        for accepts in [true, false] {
-            let (dir, fd) = ground();
-            let put = swap(&fd).put_over_by(b"spare", || {
-                assert_eq!(contents(dir.path()), some(["new", "old"]));
-                let errno = Errno::BUSY;
-                let op = "settle";
-                accepts.then_some(()).ok_or(FailedCall { op, errno })
-            });
-            assert_eq!(put.is_ok(), accepts);
-            let expected = if accepts {
-                ["new", "old"]
-            } else {
-                ["old", "new"]
-            };
-            assert_eq!(contents(dir.path()), some(expected));
-            assert_eq!(all(dir.path()), ["new", "old"]);
-        }
-    }
-
-    #[test]
-    fn what_is_saved_between_the_renames_stays() {
-        let _no_flags = faults::refuse_rename_flags();
-        for accepts in [true, false] {
-            let mut sweep = Sweep::new(EVERY);
-            while let Some(point) = sweep.next() {
-                let (dir, fd) = ground();
-                let swap = swap(&fd);
-                let path = dir.path().to_owned();
-                let saves = Fault::Run(Box::new(move || save(&path, "saved")));
-                faults::arm(point.clone(), saves);
-                let put = swap.put_over_by(b"spare", || {
-                    let is_it = identity(fd.as_fd(), b"staged") == Ok(Some(swap.replaced));
-                    let errno = Errno::BUSY;
-                    let op = "settle";
-                    (is_it && accepts)
-                        .then_some(())
-                        .ok_or(FailedCall { op, errno })
-                });
-                let seen = faults::disarm();
-                sweep.ran(seen.reached, &seen.calls);
-                if seen.reached {
-                    let [name, _] = contents(dir.path());
-                    assert_eq!(name.as_deref(), Some("saved"), "{point}: {put:?}");
-                    // The file that lost its name to this one is gone, and no other.
-                    let left = all(dir.path());
-                    assert!(left.len() >= 2, "{point}: {left:?} {put:?}");
-                }
-            }
-            assert!(sweep.reached() >= 6, "{}", sweep.reached());
-        }
-    }
-
-    #[test]
-    fn a_name_is_set_aside_with_what_is_saved_there() {
-        let _no_flags = faults::refuse_rename_flags();
-        let mut sweep = Sweep::new(EVERY);
-        while let Some(point) = sweep.next() {
-            let (dir, fd) = ground();
-            let path = dir.path().to_owned();
-            faults::arm(point, Fault::Run(Box::new(move || save(&path, "saved"))));
-            set_aside(&fd, "name", "aside").unwrap();
-            let seen = faults::disarm();
-            sweep.ran(seen.reached, &seen.calls);
-            let wanted = if seen.reached { "saved" } else { "old" };
-            let aside = fs::read_to_string(dir.path().join("aside"));
-            assert_eq!(aside.unwrap(), wanted);
-            assert_eq!(
-                set_aside(&fd, "staged", "aside").map_err(Errno::from),
-                Err(Errno::EXIST)
-            );
-        }
-        assert!(sweep.reached() >= 3, "{}", sweep.reached());
     }
 
     #[test]

@@ -63,18 +63,6 @@ pub fn point(op: &'static str) -> std::result::Result<(), Errno> {
     }
 }
 
-/// Point before a rename with flags, for tests of file systems that have none.
-///
-/// # Errors
-/// `INVAL` where a test asked for it.
-#[inline(always)]
-pub fn rename_flags_point() -> std::result::Result<(), Errno> {
-    #[cfg(feature = "faults")]
-    return crate::faults::rename_flags();
-    #[cfg(not(feature = "faults"))]
-    Ok(())
-}
-
 /// Closes a file by the bare system call: the C library's `close`, which dropping the file would
 /// call, lets the thread be cancelled meanwhile, and to arrange for that takes a tenth of its time.
 /// NFS, SMB and FUSE may report only here that written data could not be stored.

@@ -3,7 +3,7 @@
 //! A call is addressed by its name and its number among those of that name: how many others come before
 //! it differs with the speed of the machine.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -64,31 +64,6 @@ impl Seen {
 
 thread_local! {
     static INJECTION: RefCell<Injection> = RefCell::default();
-    static REFUSES_RENAME_FLAGS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Renames of this thread that have flags fail, as those of NFS do, until this is dropped.
-#[allow(missing_debug_implementations)]
-#[must_use]
-pub struct RefusedRenameFlags(());
-
-/// Refuses them.
-pub fn refuse_rename_flags() -> RefusedRenameFlags {
-    REFUSES_RENAME_FLAGS.set(true);
-    RefusedRenameFlags(())
-}
-
-impl Drop for RefusedRenameFlags {
-    fn drop(&mut self) {
-        REFUSES_RENAME_FLAGS.set(false);
-    }
-}
-
-pub(crate) fn rename_flags() -> Result<(), Errno> {
-    match REFUSES_RENAME_FLAGS.get() {
-        true => Err(Errno::INVAL),
-        false => Ok(()),
-    }
 }
 
 /// Arms a call of this thread, counted from here.

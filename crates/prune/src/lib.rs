@@ -2,9 +2,8 @@
 //! removed or moved ([`prune`](fn@prune)), whole directories removed or moved ([`prune_trees`]), and
 //! all of it taken back ([`undo`](fn@undo)). Every content that existed before exists afterwards
 //! under at least one of its names, and no name goes missing but those the
-//! user asked to delete or move, wherever the process is killed. Only where a file system cannot
-//! exchange two names is one missing for a moment, and has a run that was killed then left its file
-//! under a temporary name. Nothing here prints or asks; a front end gets events.
+//! user asked to delete or move, wherever the process is killed. Nothing here prints or asks; a front
+//! end gets events.
 //!
 //! ```
 //! use bc_find::report::ScanReport;

@@ -38,7 +38,7 @@ pub(crate) fn act(kept_file: &OpenFile, target: &OpenFile, temps: &Temps) -> Res
         Ok(None) => return Err(Skip::Changed),
         Err(why) => return Err(discard(target, &temp, kept_file.stat.id, why)),
     }
-    replace(target, &temp, kept_file.stat.id, temps, || {
+    replace(target, &temp, kept_file.stat.id, || {
         kept_file.check_named_content().map_err(Skip::of_kept_file)
     })
 }

@@ -49,7 +49,7 @@ pub(crate) fn act(
     if let Some(why) = why {
         return Err(discard(target, &temp, made, why));
     }
-    replace(target, &temp, made, temps, || kept_file.outlives(target))
+    replace(target, &temp, made, || kept_file.outlives(target))
 }
 
 /// Returns the link's text: from the target's directory to the kept file, both as the kernel names

@@ -50,11 +50,6 @@ impl Temps {
         self.make(prune_names::NAME, make)
     }
 
-    /// A name that is probably free; nothing is made there yet.
-    pub(crate) fn unused(&self) -> call::Result<CString> {
-        self.name(|_| Ok(()))
-    }
-
     /// A free name for a copy that is being written.
     pub(crate) fn part(
         &self,
@@ -153,10 +148,8 @@ pub(crate) fn replace(
     target: &OpenFile,
     temp: &CStr,
     ours: Identity,
-    temps: &Temps,
     proof: impl Fn() -> Result<(), Skip>,
 ) -> Result<(), Skip> {
-    let spare = temps.unused()?;
     let swap = Swap {
         dir: target.dir.as_fd(),
         staged: temp.to_bytes(),
@@ -169,14 +162,15 @@ pub(crate) fn replace(
         let removed = entry::unlink(&target.dir, temp);
         Ok(removed.map_err(|failed| left(target, temp, failed.errno)))
     };
-    match swap.put_over_by(spare.to_bytes(), settle) {
+    let look = || {
+        let proven = target.check_content().and_then(|()| proof());
+        proven.and_then(|()| target.check_name()).map(Ok)
+    };
+    match swap.put_over(settle, look) {
         Ok(removed) => removed,
         Err(NotDone::Failed(failed)) => Err(discard(target, temp, ours, failed.into())),
         Err(NotDone::Refused(why)) => Err(discard(target, temp, ours, why)),
-        Err(NotDone::Displaced { .. }) => {
-            withdraw(&target.dir, &spare, ours);
-            Err(displaced(target, temp))
-        }
+        Err(NotDone::Displaced { .. }) => Err(displaced(target, temp)),
     }
 }
 
@@ -202,9 +196,9 @@ pub(crate) fn remove_stage(
     remove_taken(target, &temp, proof)
 }
 
-/// Sets the target's name aside under a temporary one.
-pub(crate) fn take_name(target: &OpenFile, temp: &CStr) -> call::Result<()> {
-    entry::set_aside(&target.dir, &target.name, temp)
+fn take_name(target: &OpenFile, temp: &CStr) -> call::Result<()> {
+    let dir: &OwnedFd = &target.dir;
+    entry::rename_new(dir, &target.name, dir, temp)
 }
 
 fn remove_taken(

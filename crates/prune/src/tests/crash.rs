@@ -12,7 +12,6 @@ const ACTION: &str = "BC_DUP_TEST_ACTION";
 const UNDO: &str = "BC_DUP_TEST_UNDO";
 const POINT: &str = "BC_DUP_TEST_POINT";
 const WORKERS: &str = "BC_DUP_TEST_WORKERS";
-const NO_FLAGS: &str = "BC_DUP_TEST_NO_FLAGS";
 
 #[test]
 fn hardlink() {
@@ -49,8 +48,6 @@ fn child() {
     let action = std::env::var_os(ACTION).unwrap();
     let action = Action::parse(action.as_encoded_bytes()).unwrap();
     let point: Point = std::env::var(POINT).unwrap().parse().unwrap();
-    let no_flags = std::env::var_os(NO_FLAGS).is_some();
-    let _no_flags = no_flags.then(faults::refuse_rename_flags);
     let groups = groups(&root);
     let journal_path = root.with_file_name("journal");
     if std::env::var_os(UNDO).is_some() {
@@ -101,21 +98,11 @@ pub(super) fn kills(many: usize) -> Sweep {
 
 /// Starts a process that dies at a system call.
 pub(super) fn spawn(tree: &TestTree, action: &str, point: &Point) -> Child {
-    command_of(tree, action, point).spawn().unwrap()
-}
-
-/// Starts it where renames have no flags.
-pub(super) fn spawn_without_flags(tree: &TestTree, action: &str, point: &Point) -> Child {
-    let mut command = command_of(tree, action, point);
-    command.env(NO_FLAGS, "1").spawn().unwrap()
-}
-
-fn command_of(tree: &TestTree, action: &str, point: &Point) -> Command {
     let action = match action {
         "move" => format!("move:{}", tree.scratch("moved").display()),
         action => action.to_owned(),
     };
-    command(tree, &action, point)
+    command(tree, &action, point).spawn().unwrap()
 }
 
 /// Starts the undo of that action, to be killed at `point`.

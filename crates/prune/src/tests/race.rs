@@ -133,12 +133,7 @@ fn between_any_two_calls(index: usize) {
     }
 }
 
-pub(super) fn one_race(
-    index: usize,
-    race: Race,
-    name: &'static str,
-    point: &Point,
-) -> faults::Seen {
+fn one_race(index: usize, race: Race, name: &'static str, point: &Point) -> faults::Seen {
     let tree = quick_sample();
     let action = actions(&tree)[index].clone();
     let root = tree.path().to_owned();

@@ -431,10 +431,8 @@ pub(super) fn put_in_place(
     spare: SpareName,
     aside: &CStr,
     id: Identity,
-    temps: &Temps,
 ) -> Result<(), Skip> {
     let dir: &OwnedFd = &there.dir;
-    let free = temps.unused()?;
     let swap = Swap {
         dir: dir.as_fd(),
         staged: aside.to_bytes(),
@@ -451,7 +449,12 @@ pub(super) fn put_in_place(
         spare.check(there)?;
         Ok(entry::unlink(dir, aside).map_err(|failed| temp::left(there, aside, failed.errno)))
     };
-    match swap.put_over_by(free.to_bytes(), settle) {
+    let look = || {
+        there.check_content()?;
+        spare.check(there)?;
+        there.check_name().map(Ok)
+    };
+    match swap.put_over(settle, look) {
         Ok(removed) => removed,
         Err(NotDone::Failed(failed)) => Err(failed.into()),
         Err(NotDone::Refused(why)) => Err(why),

@@ -454,7 +454,7 @@ impl Undo<'_> {
                     self.stands(entry, stat.id, path, stat.nlink)
                 }
                 false => {
-                    put_in_place(&there, spare, &temp, stat.id, &self.temps)?;
+                    put_in_place(&there, spare, &temp, stat.id)?;
                     self.stands_at(entry, stat.id, path, &there.dir)
                 }
             };
@@ -466,7 +466,7 @@ impl Undo<'_> {
         }
         let _claim = self.blocked.claim(&there.dir, self.cancel)?;
         let (temp, id, lost) = self.make(entry, &there.dir, Some(&there))?;
-        replace(&there, &temp, id, &self.temps, || spare.check(&there))?;
+        replace(&there, &temp, id, || spare.check(&there))?;
         Ok(self.done(entry, id, path, &there.dir, lost))
     }
 

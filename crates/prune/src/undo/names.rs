@@ -244,7 +244,7 @@ impl Undo<'_> {
         // From here on it is not merely a copy in the making.
         let temp = self
             .temps
-            .name(|temp| entry::set_aside(dir, &made.name, temp))
+            .name(|temp| entry::rename_new(dir, &made.name, dir, temp))
             .inspect_err(|_| temp::withdraw(dir, &made.name, made.id))?;
         Ok((temp, made.id, made.refused))
     }

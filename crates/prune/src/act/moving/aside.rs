@@ -13,7 +13,7 @@ use bc_fs::meta;
 use bc_pool::Cancel;
 use bc_walk::Stamp;
 
-use crate::act::temp::{Temps, settle_taken, take_name};
+use crate::act::temp::{Temps, settle_taken};
 use crate::check::compare::compare;
 use crate::check::meta::read_metadata;
 use crate::check::open_file::{self, OpenFile, identity_at};
@@ -37,7 +37,9 @@ pub(crate) fn give_up(
     target.check_name()?;
     target.check()?;
     let dir = &target.dir;
-    let temp = temps.aside(other, |temp| take_name(target, temp))?;
+    let temp = temps.aside(other, |temp| {
+        entry::rename_new(dir, &target.name, dir, temp)
+    })?;
     settle_taken(target, &temp, || {
         target.check_content_at(&temp)?;
         proof()?;

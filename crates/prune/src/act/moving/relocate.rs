@@ -21,7 +21,7 @@ use rustix::io::Errno;
 use crate::act::moving::aside::{give_up, take_back};
 use crate::act::moving::copy::{Blocks, CopiedFile, copy};
 use crate::act::moving::existing_target::{self, Acceptable, Arrived};
-use crate::act::temp::{Temps, left, settle_taken, take_name, withdraw};
+use crate::act::temp::{Temps, withdraw};
 use crate::check::compare::compare;
 use crate::check::meta::read_metadata;
 use crate::check::open_file::{OpenFile, identity_at, wait_for_clock};
@@ -98,7 +98,7 @@ impl Move<'_> {
             return self.across(means, proof);
         }
         let (target, to_dir, name) = (self.target, self.to_dir, self.name);
-        match entry::rename_noreplace(&target.dir, &target.name, to_dir, name) {
+        match entry::rename_new(&target.dir, &target.name, to_dir, name) {
             Ok(()) => {
                 let moved = match identity_at(to_dir, name) {
                     Ok(Some(id)) if target.is(id) => {
@@ -132,60 +132,7 @@ impl Move<'_> {
                 errno: Errno::EXIST,
                 ..
             }) => Err(Skip::DestinationExists(None)),
-            Err(failed) if entry::lacks_flag(failed.errno) => self.by_set_aside(means, proof),
             Err(failed) => Err(failed.into()),
-        }
-    }
-
-    /// Moves it where a rename may replace another file: by a temporary name in its own directory,
-    /// under which it is looked at, and which no other process gives to a file meanwhile.
-    fn by_set_aside(
-        self,
-        means: MoveMeans<'_>,
-        proof: impl Fn() -> Result<(), Skip>,
-    ) -> Result<Placed, Skip> {
-        let (target, to_dir, name) = (self.target, self.to_dir, self.name);
-        if identity_at(to_dir, name)?.is_some() {
-            return match self.acceptable {
-                Some(_) => self.across(means, proof),
-                None => Err(Skip::DestinationExists(None)),
-            };
-        }
-        let claim = means.blocked.claim(&target.dir, means.cancel)?;
-        let temp = means.temps.name(|temp| take_name(target, temp))?;
-        let mut is_across = false;
-        let mut stuck = None;
-        let moved = settle_taken(target, &temp, || {
-            target.check_content_at(&temp).and_then(|()| proof())?;
-            let renamed = entry::rename_new(&target.dir, &temp, to_dir, name);
-            is_across = renamed.is_err_and(|failed| failed.errno == Errno::XDEV);
-            match renamed {
-                // It has its new name, and the temporary one still.
-                Err(failed) if failed.op == "unlink" => {
-                    stuck = Some(failed.errno);
-                    Ok(())
-                }
-                renamed => renamed.map_err(taken),
-            }
-        });
-        drop(claim);
-        match moved {
-            Err(Skip::System { .. }) if is_across => self.across(means, proof),
-            moved => {
-                moved?;
-                if let Some(errno) = stuck {
-                    return Err(left(target, &temp, errno));
-                }
-                // Some file systems number names, not files.
-                let id = identity_at(to_dir, name).ok().flatten();
-                let id = id.filter(|id| target.is(*id));
-                Ok(Placed {
-                    id: id.unwrap_or(target.stat.id),
-                    copied: false,
-                    lost: Vec::new(),
-                    stays: None,
-                })
-            }
         }
     }
 
