@@ -13,6 +13,7 @@ use bc_fs::known::{Known, is_later};
 use bc_fs::mount::traits_or_unknown;
 use bc_fs::path::split;
 use bc_fs::shortage::is_shortage;
+use bc_integrity::meta_of;
 use bc_walk::{Error, ErrorKind, FileKind, FileStat, Identity};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
@@ -23,7 +24,7 @@ use crate::place::{DestDir, EntryPlace, Existing, Over, is_settled};
 use crate::plan::{
     Compared, EntryClass, EntryFacts, Fact, NameTaken, NextStep, Occupant, SkippedEntry, next,
 };
-use crate::results::{EntryOutcome, EntryState, Proof, meta_of};
+use crate::results::{EntryOutcome, EntryState, Proof};
 use crate::resume::known::NamedRecord;
 use crate::resume::record::Placed;
 use crate::resume::stamp::{Ends, Lasting};

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::os::fd::AsFd;
 
 use bc_edit::entry;
+use bc_integrity::meta_of;
 use bc_walk::{Error, FileKind, Identity};
 use rustix::io::Errno;
 
@@ -14,7 +15,7 @@ use crate::decide::{Decision, EntryWanted};
 use crate::job::Job;
 use crate::place::{EntryPlace, Existing};
 use crate::plan::SkippedEntry;
-use crate::results::{EntryOutcome, EntryState, Proof, meta_of};
+use crate::results::{EntryOutcome, EntryState, Proof};
 use crate::resume::record::Placed;
 use crate::sources::{RootItem, USUAL};
 use crate::stage;

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard};
 use bc_digest::Digest;
 use bc_manifest::Failure;
 use bc_manifest::integrity::{Meta, ROOT, path_order};
-use bc_walk::{EntryId, FileKind, FileStat, Listing};
+use bc_walk::{EntryId, FileKind, Listing};
 
 use crate::lock;
 use crate::sources::{Root, RootItem, SourceContent, SourceTree, shown_below};
@@ -201,20 +201,6 @@ pub(crate) fn failure(error: &bc_walk::Error) -> Failure {
         op: error.op().to_owned(),
         errno: error.errno(),
         message: error.message(),
-    }
-}
-
-/// Returns the manifest's metadata of a file in this state.
-pub(crate) fn meta_of(stat: &FileStat) -> Meta {
-    Meta {
-        size: stat.stamp.size,
-        mode: stat.mode,
-        uid: stat.uid,
-        gid: stat.gid,
-        mtime_ns: stat.stamp.mtime_ns,
-        ctime_ns: stat.stamp.ctime_ns,
-        ino: stat.id.ino,
-        nlink: stat.nlink,
     }
 }
 

@@ -1,7 +1,7 @@
 //! An entry of either side, borrowed.
 
 use bc_manifest::Failure;
-use bc_manifest::integrity::{ContentFault, Entry, Kind, Xattrs};
+use bc_manifest::integrity::{ContentFault, Entry, Kind, Meta, Xattrs};
 use bc_manifest::time::is_beyond;
 use bc_walk::{FileKind, FileStat};
 
@@ -90,7 +90,7 @@ impl<'a> From<&'a Entry> for EntryRef<'a> {
 /// Fields that `stat` returns for an entry of the tree.
 impl From<&FileStat> for EntryRef<'static> {
     fn from(stat: &FileStat) -> EntryRef<'static> {
-        let kind = kind(stat.kind());
+        let kind = kind_of(stat.kind());
         EntryRef {
             size: Some(stat.stamp.size),
             mode: Some(stat.mode),
@@ -135,8 +135,8 @@ impl EntryRef<'_> {
     }
 }
 
-/// Converts the walk's kind to the manifest's.
-pub(crate) const fn kind(kind: FileKind) -> Kind {
+/// Returns the manifest's kind for the walk's.
+pub const fn kind_of(kind: FileKind) -> Kind {
     match kind {
         FileKind::File => Kind::File,
         FileKind::Dir => Kind::Dir,
@@ -163,4 +163,19 @@ pub(crate) fn is_same_mtime(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
 /// True if the ctime is known to be the same, which no other field can show.
 pub(crate) fn is_same_ctime(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
     matches!((old.ctime_ns, new.ctime_ns), (Some(was), Some(is)) if was == is && !is_beyond(is))
+}
+
+/// Returns the manifest's metadata of a file in this state.
+#[inline]
+pub fn meta_of(stat: &FileStat) -> Meta {
+    Meta {
+        size: stat.stamp.size,
+        mode: stat.mode,
+        uid: stat.uid,
+        gid: stat.gid,
+        mtime_ns: stat.stamp.mtime_ns,
+        ctime_ns: stat.stamp.ctime_ns,
+        ino: stat.id.ino,
+        nlink: stat.nlink,
+    }
 }

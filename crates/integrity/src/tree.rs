@@ -20,7 +20,7 @@ use self::mounts::MountPoints;
 use self::mounts::MountTable;
 pub(crate) use self::unread::failure;
 use self::unread::{Unlisted, Unread};
-use crate::entry_ref::{EntryRef, kind};
+use crate::entry_ref::{EntryRef, kind_of};
 use crate::options::{TreeOptions, Work};
 
 /// Role of a symbolic link in an entry, where links are followed.
@@ -212,7 +212,7 @@ impl Tree {
                     walked = stat;
                     &walked
                 }
-                None => return EntryRef::new(kind(self.listing.kind(id))),
+                None => return EntryRef::new(kind_of(self.listing.kind(id))),
             },
         };
         let mut view = EntryRef {

@@ -8,14 +8,15 @@ use std::rc::Rc;
 use bc_digest::Digest;
 use bc_fs::known::TICK_NS;
 use bc_fs::path::split;
+use bc_integrity::{kind_of, meta_of};
 use bc_manifest::integrity::Entry;
 use bc_walk::{FileKind, FileStat, Identity};
 
-use super::{ManifestPlan, below, kind};
+use super::{ManifestPlan, below};
 use crate::job::Job;
 use crate::meta::stat;
 use crate::place::{DestDir, Existing};
-use crate::results::{Rows, meta_of};
+use crate::results::Rows;
 use crate::worker::Worker;
 
 /// Returns the files that are still as that run made them, links and other entries without content,
@@ -158,7 +159,7 @@ impl Beside<'_> {
 }
 
 fn entry(plan: &ManifestPlan, target: &[u8], now: &FileStat) -> Entry {
-    let mut entry = Entry::new(below(plan, target.to_vec()), kind(now.kind()));
+    let mut entry = Entry::new(below(plan, target.to_vec()), kind_of(now.kind()));
     entry.meta = Some(meta_of(now));
     entry
 }

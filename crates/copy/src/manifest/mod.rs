@@ -24,6 +24,7 @@ use bc_edit::atomic::{AsRead, AtomicFile, Uncommitted};
 use bc_edit::entry;
 use bc_edit::output::OutputFile;
 use bc_fs::place::Place;
+use bc_integrity::kind_of;
 use bc_manifest::integrity::{Entry, Header, Kind, Meta, ROOT, Scope, Writer};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::job::Error;
@@ -327,7 +328,7 @@ fn fill(
 
 /// Returns the manifest's entry for a path that could not be looked at.
 fn unlisted_entry(path: Vec<u8>, unlisted: &Unlisted) -> Entry {
-    let mut entry = Entry::new(path, kind(unlisted.kind));
+    let mut entry = Entry::new(path, kind_of(unlisted.kind));
     entry.error = Some(unlisted.failure.clone());
     entry
 }
@@ -347,8 +348,8 @@ fn entry(
     }
     let meta = rows.meta(item);
     let kind = match meta {
-        Some(meta) => kind(FileKind::from_mode(meta.mode)),
-        None => kind(job.plan.tree.kind(item)),
+        Some(meta) => kind_of(FileKind::from_mode(meta.mode)),
+        None => kind_of(job.plan.tree.kind(item)),
     };
     let mut entry = Entry::new(path, kind);
     entry.meta = meta;
@@ -440,18 +441,6 @@ fn digest_there(worker: &mut Worker<'_>, item: RootItem) -> Option<Digest> {
     let file = open_there(&place).ok()?;
     let go_on = || !job.means.cancel.is_cancelled();
     digest_of(&file, job.plan.options.algorithm?, &mut Vec::new(), &go_on).ok()?
-}
-
-fn kind(kind: FileKind) -> Kind {
-    match kind {
-        FileKind::File => Kind::File,
-        FileKind::Dir => Kind::Dir,
-        FileKind::Symlink => Kind::Symlink,
-        FileKind::Fifo => Kind::Fifo,
-        FileKind::Socket => Kind::Socket,
-        FileKind::Block => Kind::Block,
-        FileKind::Char => Kind::Char,
-    }
 }
 
 /// Returns the plan of the manifest of a copy that has come to its end.

@@ -13,12 +13,12 @@ use std::sync::Mutex;
 use bc_digest::{Algorithm, Digest, hash};
 use bc_fs::known::MountSession;
 use bc_fs::mount::Traits;
+use bc_integrity::meta_of;
 use bc_manifest::integrity::{COPY_STAMP_LEN, Meta};
 use bc_walk::FileStat;
 
 use crate::meta::is_root;
 use crate::options::Preserve;
-use crate::results::meta_of;
 
 /// See [`Entry::copy_stamp`](bc_manifest::integrity::Entry::copy_stamp).
 pub(crate) type Stamp = [u8; COPY_STAMP_LEN];

@@ -11,13 +11,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use bc_manifest::integrity::{Expected, Header, Kind, Matcher, Meta};
+use bc_manifest::integrity::{Expected, Header, Kind, Matcher};
 use bc_manifest::time::{is_beyond, parse_rfc3339};
 use bc_pool::Cancel;
 use bc_walk::job::Error;
 use bc_walk::{DirId, EntryId, Identity};
 
-use crate::entry_ref::kind;
+use crate::entry_ref::{kind_of, meta_of};
 use crate::input::passing::LineRun;
 use crate::input::{Bytes, ManifestFile};
 use crate::reliability::may_have_steps;
@@ -224,7 +224,7 @@ impl Seeker<'_> {
     fn matching(&mut self, text: &[u8], id: EntryId) -> Option<MatchedLine> {
         let listing = &self.tree.listing;
         let stat = listing.stat(id)?;
-        let kind = kind(stat.kind());
+        let kind = kind_of(stat.kind());
         // Times that cannot be held look alike and are not.
         let times = [stat.stamp.mtime_ns, stat.stamp.ctime_ns];
         // And those of its last moment may have been written since.
@@ -244,16 +244,7 @@ impl Seeker<'_> {
         let expected = Expected {
             name,
             kind,
-            meta: Meta {
-                size: stat.stamp.size,
-                mode: stat.mode,
-                uid: stat.uid,
-                gid: stat.gid,
-                mtime_ns: stat.stamp.mtime_ns,
-                ctime_ns: stat.stamp.ctime_ns,
-                ino: stat.id.ino,
-                nlink: stat.nlink,
-            },
+            meta: meta_of(&stat),
         };
         let found = self.matcher.line(text, &expected)?;
         Some(MatchedLine {

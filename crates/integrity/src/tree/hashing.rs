@@ -90,7 +90,7 @@ pub(crate) fn hash_options_beside(
 
 /// True if an entry of this kind is read.
 pub(crate) fn is_read(tree: &Tree, id: EntryId) -> bool {
-    crate::entry_ref::kind(tree.listing.kind(id)) == Kind::File
+    crate::entry_ref::kind_of(tree.listing.kind(id)) == Kind::File
 }
 
 /// The results of one window's files.
