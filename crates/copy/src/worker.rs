@@ -25,7 +25,7 @@ use crate::place::{DestDir, EntryPlace, Open, Over, is_settled};
 use crate::resume::record::{self, Placed};
 use crate::resume::stamp::{Ends, KIND, Lasting, Met, Proving, Stamp, of_text};
 use crate::sources::{RootItem, SourceContent, USUAL};
-use crate::stage::Stage;
+use crate::stage::complete::CompleteStage;
 use crate::stage::publish::Queue;
 
 /// Small files, or directories, that a worker takes at once.
@@ -252,21 +252,18 @@ impl<'a> Worker<'a> {
         self.job.append(&mut piece);
     }
 
-    /// Queues a complete stage for its name; `staged` is its `stat`.
+    /// Queues a complete stage for its name.
     pub(crate) fn wait(
         &mut self,
         place: EntryPlace,
-        stage: Stage,
-        staged: FileStat,
+        stage: CompleteStage,
         source: FileStat,
         digest: Option<Digest>,
-    ) -> Result<(), Error> {
-        self.queue
-            .add(self.job, place, stage, staged, source, digest)?;
+    ) {
+        self.queue.add(self.job, place, stage, source, digest);
         if self.is_full() {
             self.commit();
         }
-        Ok(())
     }
 
     /// Commits waiting files if they and so many further bytes are more than may be lost at once.

@@ -6,20 +6,21 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Digest, hash};
 use bc_edit::entry;
-use bc_edit::metadata::Subject;
+use bc_edit::metadata::FileMetadata;
 use bc_fs::dirfd::own_path;
 use bc_fs::meta::Attributed;
 use bc_fs::path::split;
 use bc_walk::{Error, ErrorKind, FileStat, Identity};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::Errno;
 
 use super::needs::Need;
 use super::sources::Candidate;
 use super::{PresentMeta, Restore};
 use crate::data::{ByteSink, DataError, Digesting, HUGE, Layout, ReadProgress, read_hash_write};
-use crate::meta::{self, LostMeta, SourceXattrs};
+use crate::meta::{Giving, LostMeta, SourceXattrs};
 use crate::place::{DestDir, Existing};
 use crate::sources::shown_below;
+use crate::stage::complete::{CompleteStage, FileOrder};
 use crate::stage::put::{Keep, NotPut, Replacement, is_at, put_new};
 use crate::stage::{self, NoStage, Stage, StageUse};
 
@@ -54,13 +55,6 @@ pub(super) struct UnrepairedName {
     pub(super) need: usize,
     /// The existing file with the name.
     pub(super) present: Option<Present>,
-}
-
-/// A complete stage that waits for its name.
-pub(super) struct ClosedStage {
-    pub(super) dir: DestDir,
-    pub(super) name: String,
-    pub(super) id: Identity,
 }
 
 /// File that names are linked to.
@@ -219,7 +213,7 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
         &mut self,
         name: &UnrepairedName,
         candidate: Option<&Candidate>,
-    ) -> Result<ClosedStage, NotStaged> {
+    ) -> Result<(DestDir, CompleteStage), NotStaged> {
         let restore = self.restore;
         let need = self.need(name);
         let failed = |op: &'static str, errno: Errno| {
@@ -240,29 +234,34 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
             NoStage::Foreign(_) => failed("create", Errno::EXIST),
         })?;
         restore.means.stages.made(&need.path, &stage.file);
-        let filled = self.fill(name, &dir, &stage, candidate).and_then(|()| {
-            let stat = meta::stat(&stage.file).map_err(|errno| failed("stat", errno))?;
-            Ok(stat.id)
-        });
-        match filled {
-            Ok(id) => {
-                let name = stage.close(&dir).map_err(|errno| failed("close", errno))?;
-                Ok(ClosedStage { dir, name, id })
-            }
+        let (wanted, giving) = match self.fill(name, &dir, &stage, candidate) {
+            Ok(metadata) => metadata,
             Err(stop) => {
                 stage.remove(&dir);
-                Err(stop)
+                return Err(stop);
             }
-        }
+        };
+        let order = FileOrder {
+            dir: &dir,
+            wanted: &wanted,
+            giving: &giving,
+            // The replaced file may be the better one after a power cut.
+            is_durable: name.present.is_some(),
+        };
+        let complete = stage.complete(&order, &mut self.lost);
+        restore.lost(&need.path, &mut self.lost);
+        let stage = complete.map_err(|call| failed(call.op, call.errno))?;
+        Ok((dir, stage))
     }
 
+    /// Fills a stage with the wanted content, and returns the metadata that it gets.
     fn fill(
         &mut self,
         name: &UnrepairedName,
         dir: &DestDir,
         stage: &Stage,
         candidate: Option<&Candidate>,
-    ) -> Result<(), NotStaged> {
+    ) -> Result<(FileMetadata, Giving), NotStaged> {
         let restore = self.restore;
         let need = self.need(name);
         let failed = |op: &'static str, errno: Errno| {
@@ -297,15 +296,7 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
             wanted =
                 wanted.without_acl(list.map_err(|errno| failed("getxattr", errno))?.as_deref());
         }
-        let file = Subject::open(stage.file.as_fd());
-        meta::give(&file, &wanted, &giving, dir.gives_acl, &mut self.lost);
-        restore.lost(&need.path, &mut self.lost);
-        if name.present.is_some() {
-            // The replaced file may be the better one after a power cut.
-            let synced = retry_on_intr(|| rustix::fs::fsync(&stage.file));
-            synced.map_err(|errno| failed("fsync", errno))?;
-        }
-        Ok(())
+        Ok((wanted, giving))
     }
 
     /// Copies, and returns the digest of the bytes written.

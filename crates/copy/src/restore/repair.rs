@@ -239,8 +239,8 @@ impl RepairWorker<'_, '_> {
         let mut kept = SecondNames::new();
         while !names.is_empty() {
             let first = names.remove(0);
-            let stage = match self.stage(&first, candidate) {
-                Ok(stage) => stage,
+            let (dir, stage) = match self.stage(&first, candidate) {
+                Ok(staged) => staged,
                 Err(NotStaged::NotIt) => {
                     names.insert(0, first);
                     return names;
@@ -252,7 +252,7 @@ impl RepairWorker<'_, '_> {
                     continue;
                 }
             };
-            let second = match self.put(&stage.dir, &stage.name, &first, &mut kept) {
+            let second = match self.put(&dir, &stage.name, &first, &mut kept) {
                 Ok(second) => second,
                 Err(error) => {
                     restore.failed(first.need, &error);
@@ -272,9 +272,9 @@ impl RepairWorker<'_, '_> {
             );
             let path = &need.path;
             let source = LinkSource {
-                dir: &stage.dir,
+                dir: &dir,
                 path,
-                id: stage.id,
+                id: stage.stat.id,
             };
             return self.link_all(names, &source, &mut kept, candidate);
         }

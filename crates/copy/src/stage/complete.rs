@@ -1,12 +1,15 @@
 //! A stage on its way to completeness: made, read back from wherever the kernel has it or from the
-//! medium, past all caches in memory, and given its metadata.
+//! medium, past all caches in memory, and given its metadata. Files of copies and of repairs become
+//! complete here alone.
 
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Digest, Hasher};
+use bc_edit::content;
 use bc_edit::metadata::{FileMetadata, Subject};
+use bc_fs::call::FailedCall;
 use bc_fs::dirfd::read_at;
 use bc_walk::{Error, ErrorKind, FileStat};
 use rustix::fs::{Mode, OFlags};
@@ -14,9 +17,9 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::decide::digest_of;
 use crate::event::Event;
-use crate::meta;
-use crate::options::ReadBack;
-use crate::place::EntryPlace;
+use crate::meta::{self, Giving, LostMeta};
+use crate::options::{Durability, ReadBack};
+use crate::place::{DestDir, EntryPlace};
 use crate::sources::RootItem;
 use crate::stage::{self, NoStage, Stage, StageUse};
 use crate::worker::Worker;
@@ -26,6 +29,84 @@ const ALIGNED: usize = 4096;
 
 /// Bytes that are read at once.
 const PIECE: usize = 512 << 10;
+
+/// Order to make a file of a stage that has its bytes.
+pub(crate) struct FileOrder<'a> {
+    /// The directory of the stage, and of the file.
+    pub(crate) dir: &'a DestDir,
+    pub(crate) wanted: &'a FileMetadata,
+    pub(crate) giving: &'a Giving,
+    /// True if it is forced to the disk before it has its name.
+    pub(crate) is_durable: bool,
+}
+
+/// A stage that is complete and waits for its name.
+pub(crate) struct CompleteStage {
+    /// Name of the stage; empty if it has none.
+    pub(crate) name: String,
+    /// A stage without a name: it is open. The others are closed.
+    pub(crate) unnamed: Option<File>,
+    pub(crate) stat: FileStat,
+}
+
+impl CompleteStage {
+    /// Removes the stage: it gets no name.
+    pub(crate) fn remove(self, dir: &DestDir) {
+        if self.unnamed.is_none() {
+            stage::remove(dir.fd.as_fd(), &self.name);
+        }
+    }
+}
+
+impl Stage {
+    /// Gives the stage its metadata and closes it, or removes it; `lost` gets the metadata that it
+    /// could not be given.
+    pub(crate) fn complete(
+        self,
+        order: &FileOrder<'_>,
+        lost: &mut Vec<LostMeta>,
+    ) -> Result<CompleteStage, FailedCall> {
+        let failed = |op| move |errno| FailedCall { op, errno };
+        let given = self.give(order, lost).map_err(failed("stat"));
+        let synced = given.and_then(|stat| match order.is_durable {
+            true => content::sync(&self.file).map(|()| stat),
+            false => Ok(stat),
+        });
+        let stat = match synced {
+            Ok(stat) => stat,
+            Err(failed) => {
+                self.remove(order.dir);
+                return Err(failed);
+            }
+        };
+        let (name, unnamed) = match self.is_unnamed() {
+            true => (self.name, Some(self.file)),
+            false => (self.close(order.dir).map_err(failed("close"))?, None),
+        };
+        Ok(CompleteStage {
+            name,
+            unnamed,
+            stat,
+        })
+    }
+
+    /// Gives the stage its metadata, and returns its `stat` afterwards.
+    fn give(&self, order: &FileOrder<'_>, lost: &mut Vec<LostMeta>) -> Result<FileStat, Errno> {
+        let file = Subject::open(self.file.as_fd());
+        if self.made_with.is_some() {
+            meta::give_rest(&file, order.wanted, order.giving, lost);
+            let stat = meta::stat(&self.file)?;
+            // Some file systems choose the owner, or the mode.
+            if order.wanted.has_owner_and_mode(&stat) {
+                return Ok(stat);
+            }
+            lost.clear();
+        }
+        let inherits = order.dir.gives_acl;
+        meta::give(&file, order.wanted, order.giving, inherits, lost);
+        meta::stat(&self.file)
+    }
+}
 
 impl Worker<'_> {
     /// Reads a stage back, if that is wanted, and compares it with the bytes read from the source.
@@ -158,47 +239,24 @@ impl Worker<'_> {
         wanted: &FileMetadata,
         digest: Option<Digest>,
     ) -> Result<(), Error> {
-        let staged = match self.give(&place, &stage, wanted) {
-            Ok(staged) => staged,
-            Err(error) => {
-                stage.remove(&place.dir);
-                return Err(error);
-            }
+        let job = self.job;
+        let order = FileOrder {
+            dir: &place.dir,
+            wanted,
+            giving: &job.means.giving,
+            is_durable: job.plan.options.durability == Durability::File,
         };
-        let lost = !self.lost.is_empty();
-        self.job.lost(&place.target, &mut self.lost);
-        if lost && self.job.plan.options.strict {
-            stage.remove(&place.dir);
-            return Err(incomplete(self.job.shown(&place.target)));
+        let complete = stage.complete(&order, &mut self.lost);
+        place.is_whole = self.lost.is_empty();
+        job.lost(&place.target, &mut self.lost);
+        let complete =
+            complete.map_err(|failed| job.refused(&place.target, failed.op, failed.errno))?;
+        if job.plan.options.strict && !place.is_whole {
+            complete.remove(&place.dir);
+            return Err(incomplete(job.shown(&place.target)));
         }
-        place.is_whole = !lost;
-        self.wait(place, stage, staged, source, digest)
-    }
-
-    /// Gives a stage its metadata, and returns its `stat` afterwards.
-    fn give(
-        &mut self,
-        place: &EntryPlace,
-        stage: &Stage,
-        wanted: &FileMetadata,
-    ) -> Result<FileStat, Error> {
-        let (file, giving) = (Subject::open(stage.file.as_fd()), &self.job.means.giving);
-        if stage.made_with.is_some() {
-            meta::give_rest(&file, wanted, giving, &mut self.lost);
-            let staged = self.staged(place, stage)?;
-            // Some file systems choose the owner, or the mode.
-            if wanted.has_owner_and_mode(&staged) {
-                return Ok(staged);
-            }
-            self.lost.clear();
-        }
-        meta::give(&file, wanted, giving, place.dir.gives_acl, &mut self.lost);
-        self.staged(place, stage)
-    }
-
-    fn staged(&self, place: &EntryPlace, stage: &Stage) -> Result<FileStat, Error> {
-        let stat = meta::stat(&stage.file);
-        stat.map_err(|errno| self.job.refused(&place.target, "stat", errno))
+        self.wait(place, complete, source, digest);
+        Ok(())
     }
 
     /// Records a failure, unless the run is cancelled: then the file stays open for the next run.

@@ -21,7 +21,7 @@ use bc_edit::{content, entry, swap};
 use bc_fs::Escaped;
 use bc_fs::dirfd::own_path;
 use bc_walk::{Error, FileStat, Identity};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::Errno;
 
 use crate::event::Event;
 use crate::job::{Job, descriptors};
@@ -31,9 +31,10 @@ use crate::place::{DestDir, EntryPlace, Existing, Over};
 use crate::results::{EntryOutcome, EntryState, Proof};
 use crate::resume::record::{self, Placed};
 use crate::sources::RootItem;
+use crate::stage::complete::CompleteStage;
 use crate::stage::named::Maps;
 use crate::stage::put::{Keep, Look, NotPut, Replacement};
-use crate::stage::{self, NoStage, Stage, StageUse};
+use crate::stage::{self, NoStage, StageUse};
 
 /// Files that wait for their names with [`Durability::Batch`], and bytes of them: a killed run's
 /// waiting files are written again.
@@ -43,12 +44,8 @@ const BATCH_BYTES: u64 = 64 << 20;
 /// A stage that is complete and waits for its name.
 struct WaitingStage {
     place: EntryPlace,
-    /// Name of the stage; it is closed.
-    stage: String,
-    /// A stage without a name: it is open.
-    unnamed: Option<File>,
+    stage: CompleteStage,
     source: FileStat,
-    staged: FileStat,
     digest: Option<Digest>,
 }
 
@@ -61,43 +58,25 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Queues a complete stage; `staged` is its `stat`.
+    /// Queues a complete stage.
     pub(crate) fn add(
         &mut self,
         job: &Job<'_>,
         place: EntryPlace,
-        stage: Stage,
-        staged: FileStat,
+        stage: CompleteStage,
         source: FileStat,
         digest: Option<Digest>,
-    ) -> Result<(), Error> {
-        if job.plan.options.durability == Durability::File
-            && let Err(errno) = retry_on_intr(|| rustix::fs::fsync(&stage.file))
-        {
-            stage.remove(&place.dir);
-            return Err(job.refused(&place.target, "fsync", errno));
-        }
-        let (name, unnamed) = match stage.is_unnamed() {
-            true => (stage.name, Some(stage.file)),
-            false => {
-                let closed = stage.close(&place.dir);
-                let closed = closed.map_err(|errno| job.refused(&place.target, "close", errno));
-                (closed?, None)
-            }
-        };
+    ) {
         self.bytes += source.stamp.size;
         self.waiting.push(WaitingStage {
             place,
-            unnamed,
-            stage: name,
+            stage,
             source,
-            staged,
             digest,
         });
         if self.waiting.len() >= BATCH_FILES || self.bytes >= BATCH_BYTES {
             self.commit(job);
         }
-        Ok(())
     }
 
     /// Gives the waiting files their names unless there is room for so many bytes more beside them.
@@ -120,7 +99,7 @@ impl Queue {
         if batch && let Err(errno) = job.sync_all() {
             for waiting in waiting {
                 let error = job.refused(&waiting.place.target, "syncfs", errno);
-                stage::remove(waiting.place.dir.fd.as_fd(), &waiting.stage);
+                waiting.stage.remove(&waiting.place.dir);
                 job.fail(waiting.place.item, &error);
             }
             return;
@@ -183,7 +162,8 @@ impl Queue {
                 continue;
             }
             let (source, settled) = (&waiting.source, waiting.place.settled);
-            let done = record::done_of(target, source, settled, &waiting.staged, waiting.digest);
+            let done =
+                record::done_of(target, source, settled, &waiting.stage.stat, waiting.digest);
             record::push_done(&mut self.piece, &done);
             if !waiting.place.is_whole {
                 record::push_lacking(&mut self.piece, target);
@@ -212,7 +192,7 @@ fn name_stage(
     waiting: &mut WaitingStage,
     piece: Option<&mut Vec<u8>>,
 ) -> Result<EntryOutcome, Error> {
-    let unnamed = waiting.unnamed.take();
+    let unnamed = waiting.stage.unnamed.take();
     let waiting = &*waiting;
     let EntryPlace {
         item,
@@ -235,7 +215,7 @@ fn name_stage(
             proof: proof(job, waiting),
         });
     }
-    job.publish(&waiting.place, &waiting.stage)?;
+    job.publish(&waiting.place, &waiting.stage.name)?;
     if job.plan.options.durability == Durability::File {
         let synced = job.readable(fd).and_then(rustix::fs::fsync);
         synced.map_err(|errno| job.refused(target, "fsync directory", errno))?;
@@ -267,7 +247,7 @@ fn push_state(piece: Option<&mut Vec<u8>>, waiting: &WaitingStage, now: &Existin
     let state = |stat: &FileStat| (stat.id.ino, stat.stamp.size, stat.stamp.mtime_ns);
     let target = &waiting.place.target;
     if let Some(piece) = piece
-        && state(&now.stat) == state(&waiting.staged)
+        && state(&now.stat) == state(&waiting.stage.stat)
         && target.len() <= record::LONGEST_PATH
     {
         record::push_placed(piece, target, &Placed::of(now));
