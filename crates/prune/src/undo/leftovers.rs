@@ -138,12 +138,18 @@ impl Leftovers {
         names.extract_if(.., goes).collect()
     }
 
-    /// Removes links with this text that a killed run had set aside in the directory of `path`, or
-    /// records that they would go.
-    pub(super) fn clear_links(&mut self, dir: &OwnedFd, path: &[u8], text: &[u8], mode: RunMode) {
-        for name in leftovers::links(dir) {
-            if link_text(dir, &name).as_deref() == Some(text) && remove_link(dir, &name, mode) {
-                self.gone.insert(sibling(path, name.as_bytes()));
+    /// Removes links with this text that a killed run had set aside in the directories of the step,
+    /// or records that they would go.
+    pub(super) fn clear_links(&mut self, entry: &JournalStep, text: &[u8], mode: RunMode) {
+        for path in paths(entry) {
+            let Ok((dir, _)) = dir::open_parent(&reference(&path, &entry.target)) else {
+                continue;
+            };
+            for name in leftovers::links(&dir) {
+                if link_text(&dir, &name).as_deref() == Some(text) && remove_link(&dir, &name, mode)
+                {
+                    self.gone.insert(sibling(&path, name.as_bytes()));
+                }
             }
         }
     }
@@ -465,7 +471,7 @@ pub(super) fn put_in_place(
 }
 
 /// Returns the text of a symbolic link.
-fn link_text(dir: &OwnedFd, name: &CStr) -> Option<Vec<u8>> {
+pub(super) fn link_text(dir: &OwnedFd, name: &CStr) -> Option<Vec<u8>> {
     dirfd::open_link(dir, name).and_then(dirfd::link_text).ok()
 }
 
@@ -528,11 +534,13 @@ fn remove(kept: &OpenFile, found: &OpenFile, temps: &Temps) -> Result<(), Skip> 
     }
 }
 
-/// The directories that a step has names in.
+/// Returns the directories that a step has names in.
 fn directories(entry: &JournalStep) -> impl Iterator<Item = (OwnedFd, CString)> {
+    paths(entry).filter_map(|path| dir::open_parent(&reference(&path, &entry.target)).ok())
+}
+
+/// Returns the names that a step changed.
+fn paths(entry: &JournalStep) -> impl Iterator<Item = Vec<u8>> {
     let places = [entry.target.path(), entry.destination()];
-    places
-        .into_iter()
-        .flatten()
-        .filter_map(|path| dir::open_parent(&reference(&path, &entry.target)).ok())
+    places.into_iter().flatten()
 }

@@ -20,9 +20,10 @@ use bc_fs::volume;
 use bc_walk::{FileKind, FileStat, Identity};
 use rustix::io::Errno;
 
+use super::leftovers::link_text;
 use super::{NamedEntry, Undo, UndoOutcome, find};
 use crate::act::moving::copy::given;
-use crate::act::temp::give_name;
+use crate::act::temp::{self, give_name};
 use crate::act::tree::rename_dir;
 use crate::check::caller::FileOwner;
 use crate::check::meta::{give_link_metadata, give_metadata, give_times, lacking, read_metadata};
@@ -175,11 +176,10 @@ impl Undo<'_> {
                 if there != text {
                     return Err(Skip::Changed);
                 }
-                self.leftovers
-                    .clear_links(&found.dir, path, &text, self.mode);
+                self.leftovers.clear_links(entry, &text, self.mode);
                 // Killed before it went, or before the copy made of it had gone.
                 if self.mode == RunMode::Execute {
-                    self.take_back_link(entry, &text);
+                    self.take_back_link(entry, &text, &found);
                 }
                 return Ok(UndoOutcome::Unneeded);
             }
@@ -189,16 +189,14 @@ impl Undo<'_> {
         if self.would(&[&found.dir])? {
             let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
             let lost = self.would_own(&metadata);
-            self.leftovers
-                .clear_links(&found.dir, path, &text, self.mode);
+            self.leftovers.clear_links(entry, &text, self.mode);
             return Ok(UndoOutcome::Would { lost });
         }
         let lost = self.place_link(entry, &text, &found)?;
         let _ = content::sync_dir(&found.dir);
         self.trees.filled(path);
-        self.leftovers
-            .clear_links(&found.dir, path, &text, self.mode);
-        self.take_back_link(entry, &text);
+        self.leftovers.clear_links(entry, &text, self.mode);
+        self.take_back_link(entry, &text, &found);
         Ok(UndoOutcome::Restored { lost })
     }
 
@@ -228,15 +226,30 @@ impl Undo<'_> {
         Ok(lost)
     }
 
-    /// Removes the link that was made where this one was moved to, if it is still that.
-    fn take_back_link(&self, entry: &JournalStep, text: &[u8]) {
-        let Some(Ok(there)) = entry.destination().map(|to| find(&to, &entry.target)) else {
+    /// Removes the link that was made where this one was moved to, if it is still that, while the
+    /// one that is `back` has its text: set aside first, so that one that another process puts there
+    /// meanwhile gets its name again.
+    fn take_back_link(&self, entry: &JournalStep, text: &[u8], back: &NamedEntry) {
+        let Some(to) = entry.destination() else {
             return;
         };
-        let found = dirfd::open_link(&there.dir, &there.name).and_then(dirfd::link_text);
-        if found.is_ok_and(|found| found == text) {
-            let _ = entry::unlink(&there.dir, &there.name);
-        }
+        let is_link = |held: &OpenFile| {
+            let found = dirfd::link_text(&held.file);
+            held.stat.kind() == FileKind::Symlink && found.is_ok_and(|found| found == text)
+        };
+        let held = find(&to, &entry.target).and_then(|there| there.hold(&to));
+        let Some(made) = held.ok().filter(is_link) else {
+            return;
+        };
+        let Ok(_claim) = self.blocked.claim(&made.dir, self.cancel) else {
+            return;
+        };
+        let stands = || match link_text(&back.dir, &back.name).as_deref() == Some(text) {
+            true => Ok(()),
+            false => Err(Skip::Changed),
+        };
+        // One that stays keeps the directory that it is in.
+        let _ = temp::remove(&made, &self.temps, stands);
     }
 
     fn rename_back(

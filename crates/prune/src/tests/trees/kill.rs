@@ -208,6 +208,9 @@ fn every_kill_of_undo(name: &str, copied: bool) {
         );
         check_back(&tree, &before, &context);
         check_whole(&tree, &whole, &context);
+        for place in [tree.path(), &tree.scratch("moved")] {
+            assert_eq!(temporaries(place), Vec::<PathBuf>::new(), "{context}");
+        }
         let (again, _) = undo_as_foreseen(&tree);
         assert_eq!(
             (again.restored, again.failed),

@@ -197,3 +197,38 @@ fn what_they_were_killed_over_comes_back() {
         }
     }
 }
+
+/// Another process saves a link of its own where the moved one is, before any call of undo.
+#[test]
+fn a_link_that_is_saved_where_it_was_moved_to_stays() {
+    let theirs = Path::new("theirs");
+    let (mut saved_in, mut sweep) = (0, Sweep::new(FEW).but(&faults::PURE));
+    while let Some(point) = sweep.next() {
+        let tree = super::kill::rich_copies(&quick_place());
+        let other = tempfile::tempdir().unwrap();
+        assert!(move_as_before(&tree, other.path(), usize::MAX));
+        let to = step::path_below(bytes(other.path()), &copy_path(&tree));
+        let to = PathBuf::from(std::ffi::OsStr::from_bytes(&to)).join("link");
+        let is_saved = std::rc::Rc::new(std::cell::Cell::new(false));
+        let (note, new, link) = (is_saved.clone(), other.path().join("new"), to.clone());
+        let save = move || {
+            if link.symlink_metadata().is_ok() {
+                std::os::unix::fs::symlink(theirs, &new).unwrap();
+                fs::rename(&new, &link).unwrap();
+                note.set(true);
+            }
+        };
+        faults::arm(point.clone(), faults::Fault::Run(Box::new(save)));
+        let undone = undo_all(&tree);
+        saw(&mut sweep, &faults::disarm());
+        let context = format!("before {point}: {undone:?}");
+        if is_saved.get() {
+            assert_eq!(fs::read_link(&to).unwrap(), theirs, "{context}");
+            saved_in += 1;
+        }
+        for place in [tree.path(), other.path()] {
+            assert_eq!(temporaries(place), Vec::<PathBuf>::new(), "{context}");
+        }
+    }
+    assert!(saved_in >= 3, "{saved_in}");
+}
