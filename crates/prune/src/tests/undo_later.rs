@@ -387,24 +387,28 @@ fn a_kept_file_that_went_later_is_foreseen() {
 /// The files of a tree in which `b/1` became a link to `a/1`, while its other name `c/1` stayed.
 fn parted_from_its_other_name() -> TestTree {
     let tree = TestTree::new();
-    tree.write("a/1", "same")
-        .write("b/1", "same")
-        .hard_link("b/1", "c/1");
-    for file in ["a/1", "b/1"] {
+    tree.write("a/1", "same");
+    link_one_of_two(&tree, "b/1", "c/1");
+    tree
+}
+
+/// Makes a file of two names that equals `a/1`, and the first of them a link to that.
+fn link_one_of_two(tree: &TestTree, name: &str, other: &str) {
+    tree.write(name, "same").hard_link(name, other);
+    for file in ["a/1", name] {
         tree.mtime(file, 1_000_000, 0);
     }
     let mut options = options(Action::Hardlink);
     options.rules.roots = Roots::Across;
     let mut groups = groups(tree.path());
     for file in &mut groups[0].files {
-        file.root = u32::from(file.relative() != b"a/1" && file.relative() != b"c/1");
+        file.root = u32::from(file.relative() == name.as_bytes());
     }
     let path = tree.scratch("journal");
     let mut journal = Journal::create(&path, &options.action, &groups, &Cancel::new()).unwrap();
     let (summary, lines) = run_groups(groups, &options, Some(&mut journal));
     assert_eq!(summary.changed, 1, "{lines:?}");
-    assert_eq!(inode(tree.join("b/1")), inode(tree.join("a/1")));
-    tree
+    assert_eq!(inode(tree.join(name)), inode(tree.join("a/1")));
 }
 
 /// The kept file's own name went, and what was written to it since has the link's name alone.
@@ -454,6 +458,31 @@ fn a_name_that_became_the_last_one_meanwhile_stays() {
         assert_eq!((summary.restored, summary.failed), (0, 1), "{context}");
         assert_eq!(tree.read("b/1"), b"edited", "{context}");
         assert_eq!(tree.read("c/1"), b"same", "{context}");
+        assert!(temporaries(tree.path()).is_empty(), "{context}");
+    }
+}
+
+/// Each of two undos takes one of the last two names of a file that was edited, the one between any
+/// two calls of the other.
+#[test]
+fn two_undos_leave_a_file_one_of_its_last_names() {
+    let mut sweep = Sweep::new(FEW);
+    while let Some(point) = sweep.next() {
+        let tree = parted_from_its_other_name();
+        let first = tree.scratch("first");
+        fs::rename(tree.scratch("journal"), &first).unwrap();
+        link_one_of_two(&tree, "d/1", "e/1");
+        fs::write(tree.join("a/1"), "edited").unwrap();
+        tree.remove("a/1");
+        let other = move || {
+            let _ = undo(&first, RunMode::Execute, &Cancel::new(), &mut |_| {});
+        };
+        faults::arm(point.clone(), faults::Fault::Run(Box::new(other)));
+        let (_, lines) = undo_all(&tree, RunMode::Execute);
+        saw(&mut sweep, &faults::disarm());
+        let left = ["b/1", "d/1"].map(|name| tree.read(name));
+        let context = format!("before {point}: {lines:?}");
+        assert!(left.iter().any(|left| left == b"edited"), "{context}");
         assert!(temporaries(tree.path()).is_empty(), "{context}");
     }
 }
