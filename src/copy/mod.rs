@@ -5,7 +5,7 @@ mod output;
 mod plan;
 mod run;
 
-use clap::{Args as _, CommandFactory, FromArgMatches};
+use clap::{Arg, ArgAction, Args as _, CommandFactory, FromArgMatches};
 
 use crate::report::Exit;
 use args::{CopyCli, CopyCommand};
@@ -14,7 +14,15 @@ pub use output::{not_given, takes_no_more, written};
 
 /// Returns the command tree of the applet: one command, whose name is never written.
 pub fn command() -> clap::Command {
-    CopyCli::command().mut_subcommand("copy", |copy| args::as_command(copy).hide(true))
+    // Its letter is another program's for --verify, which a hint explains.
+    let version = Arg::new("version")
+        .long("version")
+        .action(ArgAction::Version)
+        .help("Print version");
+    CopyCli::command()
+        .disable_version_flag(true)
+        .arg(version)
+        .mut_subcommand("copy", |copy| args::as_command(copy).hide(true))
 }
 
 /// Returns the command alone; `None` for any other name.

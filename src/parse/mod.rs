@@ -299,7 +299,8 @@ impl AppletCall<'_> {
                     .into());
             }
         }
-        let args = match self.applet.alone {
+        let is_version = matches!(self.rest, [only] if only == "--version");
+        let args = match self.applet.alone && !is_version {
             true => self
                 .applet
                 .default
@@ -510,6 +511,7 @@ mod tests {
             ("bc hash check SUMS", "hash check Auto"),
             ("bc hash -j2 check SUMS", "hash check Exactly(2)"),
             ("bc copy --jobs 2 f to", "copy copy Exactly(2)"),
+            ("bc copy -r --sync --jobs 2 f to", "copy copy Exactly(2)"),
             ("bc dup -r dir", "dup scan Auto"),
             ("bc dup prune --action=hardlink dir", "dup prune Auto"),
         ] {

@@ -96,6 +96,16 @@ fn list_version_help() {
         let first = format!("{name} (bit-crafts) ");
         assert!(called.go().code(0).text().starts_with(&first), "{name}");
     }
+    // Each command has one, the one without subcommands too, by every name.
+    for name in ["bchash", "bcduplicate", "bcintegrity", "bccopy", "bccp"] {
+        let called = t.run("bash").env("BC", BC).env("NAME", name);
+        let called = called.args(["-c", "exec -a \"$NAME\" \"$BC\" --version"]);
+        let line = format!("{name} {}\n", env!("CARGO_PKG_VERSION"));
+        assert_eq!(called.go().code(0).text(), line);
+    }
+    t.bc_line("copy --version").go().code(0).stdout_has("bc copy ");
+    let help = t.bc_line("copy --help").go();
+    assert!(!help.code(0).text().contains("-V, "));
 }
 
 #[test]

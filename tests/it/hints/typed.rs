@@ -426,6 +426,11 @@ copy --recursive dir to-c
 copy --reflink=disable dir to-d
 copy --sync dir to-e
 copy --jobs=2 --type=sha256 dir to-f
+copy -r --sync dir to-g
+copy -r --sync --jobs 4 dir to-h
+copy --reflink=disable --jobs 32 f to-i
+copy -r -V -C dir to => bc copy --verify=read -r dir to
+copy --resume --strict --append f to => bc copy f to
 copy -V dir to => bc copy --verify=read dir to
 copy -C dir to => bc copy dir to
 copy --resume dir to => bc copy dir to
