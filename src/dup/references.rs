@@ -11,7 +11,7 @@ use bc_find::{Files, Subtrees};
 use bc_prune::Action;
 use bc_walk::{Identity, Symlinks};
 
-use crate::files::input::Input;
+use crate::files::input::{Input, is_stdin};
 use crate::files::overlap::Given;
 use crate::parse::args::{WalkArgs, is_dash};
 use crate::report::diagnostic::Diagnostic;
@@ -66,11 +66,35 @@ pub struct Named {
     pub manifest_numbers: Vec<usize>,
 }
 
+/// Refuses references that are one pipe, which can be read once only.
+fn refuse_twice(session: &Session, references: &[OsString]) -> Outcome<()> {
+    let piped = references.iter().filter(|reference| is_piped(reference));
+    let mut numbers: Vec<_> = piped
+        .map(|reference| match is_stdin(reference) {
+            true => Some(0),
+            false => bc_edit::output::descriptor(reference),
+        })
+        .collect();
+    numbers.sort_unstable();
+    match numbers.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(()),
+        Some([Some(0), _]) => {
+            Err(session
+                .fatal("--reference: standard input is named twice, and can be read once only"))
+        }
+        Some(pair) => Err(session.fatal(format!(
+            "--reference: descriptor {} is named twice, and can be read once only",
+            pair[0].unwrap_or_default()
+        ))),
+    }
+}
+
 /// Takes out the manifests, by how they begin: other files are references like directories.
 pub fn take_manifests(
     session: &Session,
     references: &[OsString],
 ) -> Outcome<(Vec<OsString>, Vec<Manifest>)> {
+    refuse_twice(session, references)?;
     let (mut others, mut manifests) = (Vec::new(), Vec::new());
     for reference in references {
         // A reference that cannot be read is protected all the same. One that is neither a file nor
@@ -104,7 +128,7 @@ pub fn refuse_manifests(session: &Session, references: &[OsString]) -> Outcome<(
 /// Reads a manifest from standard input or another pipe, which is kept: it is read twice.
 fn piped(session: &Session, reference: &OsString) -> Outcome<Option<Manifest>> {
     let path = reference.as_encoded_bytes();
-    let is_stdin = is_dash(reference) || bc_edit::output::descriptor(reference) == Some(0);
+    let is_stdin = is_stdin(reference);
     let name = match is_stdin {
         true => OsStr::new("-"),
         false => reference,
@@ -210,6 +234,7 @@ fn begins_like_json(path: &OsString) -> bool {
 
 /// Opens directories and manifests; anything else is an error.
 pub fn split(session: &Session, references: &[OsString]) -> Outcome<Named> {
+    refuse_twice(session, references)?;
     let mut named = Named::default();
     for (number, reference) in references.iter().enumerate() {
         if let Some(manifest) = manifest(session, reference)? {

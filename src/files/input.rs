@@ -160,6 +160,11 @@ pub fn stdin() -> Result<File, Diagnostic> {
     streams::open(Stream::Input).map_err(|error| format!("stdin: {error}").into())
 }
 
+/// Returns true if `name` means standard input, as `-` and `/dev/stdin` do.
+pub fn is_stdin(name: &OsStr) -> bool {
+    crate::parse::args::is_dash(name) || bc_edit::output::descriptor(name) == Some(0)
+}
+
 /// Returns true if there is a standard input, and no person at it: it is the input then where none
 /// is named.
 pub fn is_fed() -> bool {

@@ -1,7 +1,6 @@
 //! `bc hash diff`: two manifests of any format, compared without reading files.
 
 use std::cell::Cell;
-use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -16,6 +15,7 @@ use serde_json::json;
 
 use super::args::{DiffArgs, DiffFormat};
 use super::manifest::{self, LineMeaning};
+use crate::files::input;
 use crate::files::output::Output;
 use crate::files::overlap::Given;
 use crate::report::Exit;
@@ -34,7 +34,7 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
     if let Some(text) = of_directories(args) {
         return Err(session.fatal(&text));
     }
-    if read.iter().all(|side| is_stdin(side)) {
+    if read.iter().all(|side| input::is_stdin(side)) {
         return Err(session.fatal("both manifests are standard input, which can be read once only"));
     }
     let output = session.output(args.output.as_deref())?;
@@ -69,10 +69,6 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
         .report
         .note(format_args!("diff: {:.3} s in all", session.elapsed()));
     Ok(session.end(exit))
-}
-
-fn is_stdin(side: &OsStr) -> bool {
-    crate::parse::args::is_dash(side) || bc_edit::output::descriptor(side) == Some(0)
 }
 
 /// Returns the commands for directories, which have no manifest yet.

@@ -144,7 +144,7 @@ pub struct VerifyArgs {
     /// The directory
     #[arg(value_name = "ROOT")]
     pub root: OsString,
-    /// Its manifest
+    /// Its manifest; '-' is standard input
     #[arg(value_name = "MANIFEST")]
     pub manifest: PathBuf,
     #[command(flatten)]
@@ -175,7 +175,7 @@ pub struct DiffArgs {
     /// Write to FILE, which appears whole or not at all
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Manifest of before
+    /// Manifest of before; '-' is standard input, for one of the two
     #[arg(value_name = "OLD")]
     pub old: PathBuf,
     /// Manifest of after

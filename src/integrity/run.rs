@@ -20,7 +20,7 @@ use super::job::{
 };
 use super::output::{Changes, Marked, conclude, own_files, write_manifest};
 use super::plan;
-use crate::files::input::Input;
+use crate::files::input::{Input, is_stdin};
 use crate::files::lists::ListKind;
 use crate::files::output::Output;
 use crate::files::overlap::Given;
@@ -127,6 +127,10 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
 pub fn diff(args: &DiffArgs) -> Outcome<Exit> {
     let given = Given::inputs([args.old.as_os_str(), args.new.as_os_str()]);
     let mut session = start("diff", &args.common, &given, args.output.as_deref())?;
+    let sides = [args.old.as_os_str(), args.new.as_os_str()];
+    if sides.iter().all(|side| is_stdin(side)) {
+        return Err(session.fatal("both manifests are standard input, which can be read once only"));
+    }
     let (old, new) = (open(&session, &args.old)?, open(&session, &args.new)?);
     let plan = plan::diff(args, &session, &old, &new)?;
     let algorithm = algorithm_of(&session, &new)?;

@@ -153,6 +153,16 @@ fn a_manifest_may_come_from_a_pipe() {
         let script = format!("{what} | \"$BC\" dup unique now/card --reference=-");
         sh(&script).code(2).stdout_is("").stderr_has("no manifest");
     }
+    for pair in ["- -", "- /dev/stdin", "/proc/self/fd/0 -"] {
+        let references = format!(" {pair}").replace(' ', " --reference=");
+        for command in ["unique", "scan"] {
+            let script = format!("\"$BC\" hash srv | \"$BC\" dup {command} now/card {references}");
+            let run = sh(&script);
+            run.code(2)
+                .stdout_is("")
+                .stderr_has("standard input is named twice");
+        }
+    }
     // Half of one is none.
     let script =
         "\"$BC\" integrity manifest srv | head -n 2 | \"$BC\" dup unique now/card --reference=-";

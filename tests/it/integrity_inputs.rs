@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use bc_testkit::TestTree;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::common::Bc;
+use crate::common::{BC, Bc};
 use crate::integrity_update::{read_by, record};
 
 /// Every command that reads a manifest or what becomes one, with `{}` for it.
@@ -142,9 +142,10 @@ fn pipes_with_valid_lines_without_end_are_left_on_a_signal() {
     let header = &header[..=header.iter().position(|byte| *byte == b'\n').unwrap()];
     let digest = format!("{}  name\n", crate::common::ABC);
     let empty = b"\n";
+    let diff = format!("integrity diff - {m}");
     for (command, first, line) in [
         ("integrity verify . -", header, &b"x\n"[..]),
-        ("integrity diff - -", header, b"x\n"),
+        (&diff, header, b"x\n"),
         ("integrity import -", digest.as_bytes(), digest.as_bytes()),
         ("integrity import -", empty, empty),
     ] {
@@ -311,6 +312,52 @@ fn an_update_keeps_the_form_and_not_the_name() {
         update().code(0).stdout_is("");
         std::fs::remove_file(&to).unwrap();
     }
+}
+
+#[test]
+fn standard_input_is_one_manifest() {
+    let t = TestTree::new();
+    t.write("a", "1");
+    let m = record(&t);
+    for sides in ["- -", "- /dev/stdin", "/proc/self/fd/0 -"] {
+        t.run("sh")
+            .args(["-c", &format!("\"$BC\" integrity diff {sides} < \"$M\"")])
+            .env("BC", BC)
+            .env("M", &m)
+            .go()
+            .code(2)
+            .stdout_is("")
+            .stderr_has("both manifests are standard input");
+    }
+}
+
+#[test]
+fn a_manifest_whose_pipe_broke_is_not_believed() {
+    let t = TestTree::new();
+    t.write("a", "1").write("b", "2");
+    let m = record(&t);
+    let whole = std::fs::read(&m).unwrap();
+    let sh = |length: usize, command: &str| {
+        let script = format!("head -c {length} \"$M\" | \"$BC\" {command}");
+        let run = t.run("sh").args(["-c", &script]);
+        run.env("BC", BC).env("M", &m).go()
+    };
+    let commands = [
+        "integrity verify . -",
+        "integrity diff - \"$M\"",
+        "integrity diff \"$M\" -",
+        "dup unique . --reference=-",
+    ];
+    let line_ends = (1..=whole.len()).filter(|at| whole[at - 1] == b'\n');
+    let cuts: Vec<usize> = line_ends.flat_map(|end| [end - 10, end]).collect();
+    for command in commands {
+        for &length in cuts.iter().filter(|length| **length < whole.len()) {
+            let run = sh(length, command);
+            assert_eq!(run.code(2).text(), "", "{command}: {length} bytes");
+        }
+    }
+    sh(whole.len(), commands[0]).code(0);
+    sh(whole.len(), commands[1]).code(0);
 }
 
 #[test]
