@@ -132,9 +132,9 @@ pub use bc_integrity::change::{Change, Class};
 pub use bc_integrity::fields::{CompareMode, CompareRules, Field, Fields};
 #[doc(inline)]
 pub use bc_integrity::{
-    ComparisonSummary, Conclusion, CreateOptions, Damaged, DiffOptions, ManifestFile, Origin,
-    Overwrite, Reread, RootCheck, TreeOptions, UnknownReread, UpdateOptions, Verification,
-    VerifyOptions, WrittenManifest, XattrPolicy,
+    ChangeLimit, ComparisonSummary, Conclusion, CreateOptions, Damaged, DiffOptions, ManifestFile,
+    MassChange, Origin, Overwrite, Reread, RootCheck, TreeOptions, UnknownChangeLimit,
+    UnknownReread, UpdateOptions, Verification, VerifyOptions, WrittenManifest, XattrPolicy,
 };
 #[doc(inline)]
 pub use bc_manifest::integrity::{Entry, Header, Kind};

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use bc_digest::Algorithm;
 use bc_fleet::sql::{Engine, Query};
-use bc_integrity::Foreign;
 use bc_integrity::fields::CompareMode;
+use bc_integrity::{ChangeLimit, Foreign};
 use bc_walk::Shard;
 use clap::{Args, Parser, Subcommand};
 
@@ -192,7 +192,9 @@ Examples:
   bc integrity update /srv srv.jsonl
   bc integrity update --reread=10m /srv srv.jsonl    also re-read what was verified longest ago, for 10 minutes
   bc integrity update --reread=20G /srv srv.jsonl    ... or 20 GiB of it, or 5% of it
-  bc integrity update -q --reread=30m /srv srv.jsonl for timers: prints only what is damaged or unreadable")]
+  bc integrity update -q --reread=30m --max-changed=10% /srv srv.jsonl
+                                                     for timers: prints only what is damaged or unreadable,
+                                                     records nothing if a tenth has changed")]
 pub struct UpdateArgs {
     /// Also read again the least recently verified part: 5%, 20G, 30m or 2h
     ///
@@ -202,6 +204,14 @@ pub struct UpdateArgs {
     /// A bare number is bytes, from 4096 on: 20 is refused, since it is 20% or 20B.
     #[arg(add = Configurable, long, value_name = "PART")]
     pub reread: Option<String>,
+    /// Leave the manifest as it is if more than N of its entries, or P% of them, have changed
+    ///
+    /// Edited, removed, newly damaged and replaced entries count; new files, moves and metadata do not. An update
+    /// that finds more prints what it found and how many, replaces nothing, and exits with 1, or 3 if any is
+    /// damaged: ransomware and a mistaken 'rm -r' look like this. If the changes were meant, run it once with
+    /// --max-changed=100%.
+    #[arg(add = Configurable, long, value_name = "N|P%")]
+    pub max_changed: Option<ChangeLimit>,
     /// Record the present content of damaged files, and of what may be damaged, as right
     #[arg(long)]
     pub accept_damaged: bool,

@@ -92,6 +92,7 @@ pub fn update<'a>(
     Ok(
         UpdateOptions::new(&args.root, &args.manifest, now(), origin)
             .reread(reread)
+            .max_changed(args.max_changed)
             .damaged(match args.accept_damaged {
                 true => Damaged::Accept,
                 false => Damaged::Keep,

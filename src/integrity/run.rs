@@ -12,7 +12,7 @@ use bc_hash::Totals;
 use bc_integrity::change::{Change, Class};
 use bc_integrity::fields::CompareRules;
 use bc_integrity::report::{ChangeFormat, ChangeReport, ReportHeader};
-use bc_integrity::{Created, Damaged, Exported, ManifestFile, Updated};
+use bc_integrity::{Created, Damaged, Exported, ManifestFile, MassChange, Updated};
 
 use super::args::{DiffArgs, ExportArgs, ImportArgs, ManifestArgs, UpdateArgs, VerifyArgs};
 use super::job::{
@@ -187,6 +187,7 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
         return Ok(session.end(Exit::Done));
     };
     report_updated(&mut session, &updated);
+    let refused = updated.refused;
     let exit = conclude(&mut session, output, &updated.summary);
     // Bringing a manifest up to date was asked for: only damage, possible damage and entries that
     // could not be read are worth an exit code.
@@ -195,7 +196,30 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
         Exit::Differs if updated.summary.unread() == 0 && !kept => Exit::Done,
         exit => exit,
     };
+    // After the totals, which it is about.
+    let exit = match refused {
+        Some(refused) => {
+            report_refused(&session, args, &refused);
+            exit.worst(Exit::Differs)
+        }
+        None => exit,
+    };
     Ok(session.end(exit))
+}
+
+/// Reports that nothing was recorded, and what to type if the changes were meant.
+fn report_refused(session: &Session, args: &UpdateArgs, refused: &MassChange) {
+    let MassChange {
+        changed,
+        recorded,
+        limit,
+        ..
+    } = refused;
+    let reason = format!(
+        "{changed} of {recorded} entries were edited, removed or damaged, more than --max-changed={limit} allows: the manifest was left as it is; if that was meant, run it once with --max-changed=100%"
+    );
+    let failed = PathError::with_reason(args.manifest.as_os_str(), "update", None, &*reason);
+    session.report.problem(&failed);
 }
 
 /// Returns true if `update` reports the change even with `--quiet`: it is damage, or it has a
@@ -348,6 +372,7 @@ fn report_updated(session: &mut Session, updated: &Updated) {
     }
     let text = match updated.written {
         Some(_) => "the manifest was rewritten",
+        None if updated.refused.is_some() => "nothing was written",
         None => "nothing changed; the manifest was left as it is",
     };
     session.report.note(text);

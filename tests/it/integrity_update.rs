@@ -86,6 +86,84 @@ fn damage_needs_to_be_accepted() {
         .stdout_is("");
 }
 
+/// Names and contents of a directory.
+fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    let read = |name: String| {
+        // The tree itself lies there, too.
+        let content = std::fs::read(dir.join(&name)).unwrap_or_default();
+        (name, content)
+    };
+    names(dir).into_iter().map(read).collect()
+}
+
+#[test]
+fn a_mass_change_leaves_the_manifest_as_it_is() {
+    let t = TestTree::new();
+    for file in 0..20 {
+        t.write(&format!("d/{file}"), "content");
+    }
+    let m = record(&t);
+    let dir = Path::new(&m).parent().unwrap();
+    let before = contents(dir);
+    for file in 0..8 {
+        t.write(&format!("d/{file}"), "encrypted content");
+    }
+    for file in 8..11 {
+        t.remove(&format!("d/{file}"));
+    }
+    damage(&t, "d/11", "CONTENT");
+    rename(&t, "d/12", "d/moved");
+    t.write("e/new", "new");
+    // 8 edits, 3 removals and a damaged file of 22 entries.
+    for limit in ["11", "50%", "0", "0%"] {
+        let quiet = format!("integrity update --quiet --max-changed={limit} . {m}");
+        let said = format!(
+            "bc integrity: {m}: update: 12 of 22 entries were edited, removed or damaged, more than --max-changed={limit} allows: the manifest was left as it is; if that was meant, run it once with --max-changed=100%\n"
+        );
+        t.bc_line(&quiet).go().code(3).stderr_is(&said);
+        assert_eq!(contents(dir), before, "{limit}");
+    }
+    // Without damage it is 1.
+    damage(&t, "d/11", "content");
+    t.bc_line(&format!("integrity update --max-changed=10 . {m}"))
+        .go()
+        .code(1)
+        .stdout_has("~c d/0\n")
+        .stdout_has("- d/8\n")
+        .stdout_has("> d/12 -> d/moved\n")
+        .stderr_has("11 of 22 entries");
+    assert_eq!(contents(dir), before);
+    t.bc_line(&format!("integrity update --quiet --max-changed=11 . {m}"))
+        .go()
+        .code(0)
+        .stderr_is("");
+    t.bc_line(&format!("integrity verify . {m}")).go().code(0);
+}
+
+#[test]
+fn a_limit_counts_noted_damage_once() {
+    let t = TestTree::new();
+    t.write("a", "1").write("b", "2").write("c", "3");
+    let m = record(&t);
+    damage(&t, "a", "X");
+    let update = |options: &str| t.bc_line(&format!("integrity update {options} . {m}")).go();
+    update("--max-changed=0")
+        .code(3)
+        .stderr_has("1 of 4 entries");
+    update("--max-changed=100%").code(3);
+    t.write("new", "new");
+    for options in ["", "--reread=100%"] {
+        update(&format!("--max-changed=0 {options}")).code(3);
+        let text = std::fs::read_to_string(&m).unwrap();
+        assert!(text.contains("\"path\":\"new\""), "{options}");
+        t.remove("new");
+        update("--max-changed=1").code(3);
+        t.write("new", "new");
+    }
+    update("--max-changed=0 --accept-damaged").code(3);
+    t.bc_line(&format!("integrity verify . {m}")).go().code(0);
+}
+
 #[test]
 fn a_scrub_reads_what_looks_unchanged() {
     let t = TestTree::new();

@@ -10,6 +10,7 @@ use bc_walk::job::{Error, Means, Progress};
 use crate::change::Change;
 use crate::compare::summary::{ComparisonSummary, Conclusion};
 use crate::options::{Job, Reading, Work};
+use crate::update::limit::MassChange;
 use crate::{DiffOptions, UpdateOptions, VerifyOptions, diff, update, verify};
 
 /// Differences between a tree and its record, or between two records.
@@ -24,6 +25,9 @@ pub struct Verification {
     pub warnings: Vec<String>,
     /// True if an update had anything to write: a change, or files that were read again.
     pub is_written: bool,
+    /// Refusal of an update that found more changes than
+    /// [`max_changed`](UpdateOptions::max_changed) allows.
+    pub refused: Option<MassChange>,
 }
 
 impl Verification {
@@ -103,6 +107,7 @@ impl VerifyOptions<'_> {
             summary: verified.summary,
             warnings: verified.problems,
             is_written: false,
+            refused: None,
         })
     }
 }
@@ -132,6 +137,7 @@ impl UpdateOptions<'_> {
             summary: updated.summary,
             warnings: updated.problems,
             is_written: updated.written.is_some(),
+            refused: updated.refused,
         })
     }
 }
@@ -165,6 +171,7 @@ impl DiffOptions<'_> {
                     summary: diffed.summary,
                     warnings: diffed.problems,
                     is_written: false,
+                    refused: None,
                 }),
             }
         })

@@ -106,6 +106,7 @@ pub use options::{
     Job, MissingMounts, Reading, RootCheck, TreeOptions, WalkObserver, Work, XattrPolicy,
 };
 pub use place::Origin;
+pub use update::limit::{ChangeLimit, MassChange, UnknownChangeLimit};
 pub use update::reread::{Reread, UnknownReread};
 pub use update::{Damaged, UpdateOptions, Updated, update, update_reported};
 pub use verify::{Verified, VerifyOptions, verify};

@@ -6,6 +6,7 @@
 //! while the files are being read.
 
 mod first_pass;
+pub(crate) mod limit;
 mod output;
 mod renames;
 pub(crate) mod reread;
@@ -41,6 +42,7 @@ use crate::tree::hashing::hash_options;
 use crate::tree::hashing::{self, EarlierResults};
 use crate::tree::loader::EntryLoader;
 use crate::tree::recording::Devices;
+use crate::update::limit::{ChangeLimit, MassChange};
 use crate::update::reread::{Files, Reread, choose};
 use first_pass::plan;
 use output::Output;
@@ -68,6 +70,9 @@ pub struct UpdateOptions<'a> {
     pub reread: Reread,
     /// Treatment of damage.
     pub damaged: Damaged,
+    /// Most recorded entries that may have changed; with more, the manifest stays as it is. `None`:
+    /// any number.
+    pub max_changed: Option<ChangeLimit>,
     /// Changes that are reported.
     pub detail: Detail,
     /// Treatment of a damaged manifest.
@@ -100,6 +105,7 @@ impl<'a> UpdateOptions<'a> {
             manifest: manifest.as_ref(),
             reread: Reread::None,
             damaged: Damaged::Keep,
+            max_changed: None,
             detail: Detail::default(),
             trust: Trust::default(),
             root_check: RootCheck::default(),
@@ -114,6 +120,7 @@ bc_fs::setters! {
     UpdateOptions<'a>:
     reread: Reread,
     damaged: Damaged,
+    max_changed: Option<ChangeLimit>,
     detail: Detail,
     trust: Trust,
     root_check: RootCheck,
@@ -127,8 +134,11 @@ bc_fs::setters! {
 pub struct Updated {
     /// Changes since the manifest was written.
     pub summary: ComparisonSummary,
-    /// The new manifest's counts; `None` if there was nothing to write.
+    /// The new manifest's counts; `None` if there was nothing to write, or it was refused.
     pub written: Option<Trailer>,
+    /// Refusal of more changes than [`max_changed`](UpdateOptions::max_changed) allows: the manifest
+    /// is as it was.
+    pub refused: Option<MassChange>,
     /// Parts of a damaged manifest that were skipped, in words.
     pub problems: Vec<String>,
     /// Entries that filters left out of the tree.
@@ -243,6 +253,7 @@ pub fn update_reported(
     let mut updated = Updated {
         summary: ComparisonSummary::all_ok(plan.seen),
         written: None,
+        refused: None,
         problems: std::mem::take(&mut plan.problems),
         skipped: tree.listing.skipped().clone(),
         directories: tree.listing.directories(),
@@ -274,6 +285,7 @@ pub fn update_reported(
         devices: Devices::new(tree.root_dev()),
         hints: Hints::new(&tree, elsewhere, &header, work.cancel),
         late: Late::default(),
+        noted: 0,
     };
     let again = || manifest.again(what.trust);
     let unmounted = Unmounted::with(what.root_check, &plan.replaced);
@@ -294,6 +306,7 @@ pub fn update_reported(
         output,
         mut hints,
         mut late,
+        noted,
         ..
     } = pass;
     let output = output.end()?;
@@ -302,10 +315,14 @@ pub fn update_reported(
     late.settle(verdicts, what, &known, again)?;
     let finished = comparison.finish_recorded(hints);
     let (mut summary, copies) = finished.map_err(reported)?;
-    let output = late.amend(output, &copies, what, &known)?;
+    updated.refused = MassChange::find(&summary, noted, what.max_changed);
+    let output = match updated.refused {
+        Some(_) => None,
+        None => Some(late.amend(output, &copies, what, &known)?),
+    };
     // Changes that are not reported would not be found again.
     flush().map_err(reported)?;
-    updated.written = output.commit()?;
+    updated.written = output.map_or(Ok(None), |output| output.commit())?;
     updated.totals.merge(totals);
     updated.by_name = plan.by_name;
     let read = &updated.totals.read;

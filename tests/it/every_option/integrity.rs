@@ -159,6 +159,22 @@ pub const CASES: &[Case] = &[
             .code(2)
             .stderr_has("some");
     }),
+    ("integrity update", "max-changed", |g| {
+        let before = g.t.read("m.jsonl");
+        g.t.write("d/a.c", "edited").write("d/new", "new");
+        g.bc("integrity update --max-changed=0 d m.jsonl")
+            .code(1)
+            .stdout_has("~c a.c\n")
+            .stderr_has("1 added, ")
+            .stderr_has("entries were edited, removed or damaged")
+            .stderr_has("--max-changed=100%");
+        assert_eq!(g.t.read("m.jsonl"), before);
+        g.bc("integrity update --max-changed=many d m.jsonl")
+            .code(2)
+            .stderr_has("'many' is neither");
+        g.bc("integrity update --max-changed=1 d m.jsonl").code(0);
+        g.bc("integrity verify d m.jsonl").code(0);
+    }),
     ("integrity update", "accept-damaged", |g| {
         g.damage("d/a.c");
         g.bc("integrity update d m.jsonl").code(3);

@@ -41,6 +41,8 @@ pub(super) struct SecondPass<'a, 's> {
     pub(super) devices: Devices,
     pub(super) hints: Hints<'a>,
     pub(super) late: Late,
+    /// Entries found damaged that the old manifest already noted as such.
+    pub(super) noted: u64,
 }
 
 /// Corrections that depend on the comparison when all paths have come: until then entries that look
@@ -313,6 +315,7 @@ impl SecondPass<'_, '_> {
         if let (Some(found), false, None) = (entry.found, tried, now.error)
             && now.kind == entry.kind
         {
+            self.noted += u64::from(found == ContentFault::Damaged);
             self.comparison
                 .known(new.path, &before, &compared, found, entry.tried_at)
                 .map_err(|error| write_failed(&error))?;
@@ -323,6 +326,9 @@ impl SecondPass<'_, '_> {
         let site = self.hints.at(new.id, new.view.device);
         let verdict = self.comparison.both(new.path, &before, &compared, site);
         let ContentVerdict { class, undecided } = verdict.map_err(|error| write_failed(&error))?;
+        self.noted += u64::from(
+            entry.found == Some(ContentFault::Damaged) && (class == Class::Damaged || undecided),
+        );
         let keeps = self.what.damaged == Damaged::Keep;
         if keeps && undecided {
             return self.keep(entry, new.view.device);
