@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bc_edit::content;
 use bc_edit::entry;
 use bc_edit::names::prune as prune_names;
 use bc_edit::names::prune::Mark;
@@ -97,12 +98,11 @@ impl Temps {
 }
 
 /// Removes a temporary name that still leads to the file that we made; one that stays is met by the
-/// next run.
-pub(crate) fn withdraw(dir: &OwnedFd, temp: &CStr, ours: Identity) {
-    if let Ok(Some(id)) = identity_at(dir, temp)
-        && id == ours
-    {
-        let _ = entry::unlink(dir, temp);
+/// next run. False if another file has it.
+pub(crate) fn withdraw(dir: &OwnedFd, temp: &CStr, ours: Identity) -> call::Result<bool> {
+    match swap::identity(dir.as_fd(), temp.to_bytes())? {
+        Some(id) if id == ours => entry::unlink(dir, temp).map(|()| true),
+        found => Ok(found.is_none()),
     }
 }
 
@@ -115,20 +115,18 @@ pub(crate) fn give_name(
     name: &CStr,
 ) -> Result<(), Skip> {
     let named = entry::rename_new(dir, temp, dir, name);
-    Ok(named.inspect_err(|_| withdraw(dir, temp, ours))?)
+    if named.is_err() {
+        let _ = withdraw(dir, temp, ours);
+    }
+    Ok(named?)
 }
 
-/// Removes a temporary name, provided that it still leads to the file that we made. Returns `why`,
-/// or the report that it could not be removed.
+/// [Withdraws](withdraw) a temporary name beside the target. Returns `why`, or the report that it
+/// could not be removed.
 pub(crate) fn discard(target: &OpenFile, temp: &CStr, ours: Identity, why: Skip) -> Skip {
-    match identity_at(&target.dir, temp) {
-        Ok(Some(id)) if id == ours => {}
-        Ok(None) => return why,
-        Ok(Some(_)) => return Skip::Displaced(sibling(&target.path, temp.to_bytes())),
-        Err(_) => return left(target, temp, Errno::IO),
-    }
-    match entry::unlink(&target.dir, temp) {
-        Ok(()) => why,
+    match withdraw(&target.dir, temp, ours) {
+        Ok(true) => why,
+        Ok(false) => displaced(target, temp),
         Err(failed) => left(target, temp, failed.errno),
     }
 }
@@ -143,21 +141,55 @@ pub(crate) fn left(target: &OpenFile, temp: &CStr, errno: Errno) -> Skip {
 
 /// Puts `temp`, which leads to `ours`, in the place of `target`'s name, and removes the replaced
 /// file if it is still the one that was verified and `proof` holds. Otherwise everything is put
-/// back.
+/// back, and the file of ours goes.
 pub(crate) fn replace(
     target: &OpenFile,
     temp: &CStr,
     ours: Identity,
     proof: impl Fn() -> Result<(), Skip>,
 ) -> Result<(), Skip> {
+    match put_over(target, temp, ours, || Ok(()), proof) {
+        Ok(removed) => removed,
+        Err(why @ NotDone::Displaced { .. }) => Err(not_done(target, temp, why)),
+        Err(why) => Err(discard(target, temp, ours, not_done(target, temp, why))),
+    }
+}
+
+/// Puts the file that a killed run had set aside as `temp` in the place of the link that has its
+/// name, which is `target`, in the same way. That file stays whatever happens.
+pub(crate) fn put_in_place(
+    target: &OpenFile,
+    temp: &CStr,
+    original: Identity,
+    proof: impl Fn() -> Result<(), Skip>,
+) -> Result<(), Skip> {
+    let is_in_place = || match identity_at(&target.dir, &target.name)? == Some(original) {
+        true => Ok(content::sync_dir(&target.dir)?),
+        false => Err(Skip::Changed),
+    };
+    match put_over(target, temp, original, is_in_place, proof) {
+        Ok(removed) => removed,
+        Err(why) => Err(not_done(target, temp, why)),
+    }
+}
+
+/// Exchanges the two names; once they are, `placed` and `proof` have to hold for the target to go.
+fn put_over(
+    target: &OpenFile,
+    temp: &CStr,
+    staged: Identity,
+    placed: impl FnOnce() -> Result<(), Skip>,
+    proof: impl Fn() -> Result<(), Skip>,
+) -> Result<Result<(), Skip>, NotDone<Skip>> {
     let swap = Swap {
         dir: target.dir.as_fd(),
         staged: temp.to_bytes(),
-        ours,
+        ours: staged,
         name: target.name.to_bytes(),
         replaced: target.stat.id,
     };
     let settle = || {
+        placed()?;
         target.check_content_at(temp).and_then(|()| proof())?;
         let removed = entry::unlink(&target.dir, temp);
         Ok(removed.map_err(|failed| left(target, temp, failed.errno)))
@@ -166,12 +198,7 @@ pub(crate) fn replace(
         let proven = target.check_content().and_then(|()| proof());
         proven.and_then(|()| target.check_name()).map(Ok)
     };
-    match swap.put_over(settle, look) {
-        Ok(removed) => removed,
-        Err(NotDone::Failed(failed)) => Err(discard(target, temp, ours, failed.into())),
-        Err(NotDone::Refused(why)) => Err(discard(target, temp, ours, why)),
-        Err(NotDone::Displaced { .. }) => Err(displaced(target, temp)),
-    }
+    swap.put_over(settle, look)
 }
 
 /// Removes the name of a verified file while `proof` holds: moves it to a temporary name, looks at
@@ -220,11 +247,16 @@ pub(crate) fn settle_taken(
     settle: impl FnOnce() -> Result<(), Skip>,
 ) -> Result<(), Skip> {
     let (name, temporary) = (target.name.to_bytes(), temp.to_bytes());
-    match swap::settle_taken(target.dir.as_fd(), name, temporary, settle) {
-        Ok(()) => Ok(()),
-        Err(NotDone::Refused(why)) => Err(why),
-        Err(NotDone::Failed(failed)) => Err(failed.into()),
-        Err(NotDone::Displaced { .. }) => Err(displaced(target, temp)),
+    swap::settle_taken(target.dir.as_fd(), name, temporary, settle)
+        .map_err(|why| not_done(target, temp, why))
+}
+
+/// Returns the reason why names were not changed.
+fn not_done(target: &OpenFile, temp: &CStr, why: NotDone<Skip>) -> Skip {
+    match why {
+        NotDone::Failed(failed) => failed.into(),
+        NotDone::Refused(why) => why,
+        NotDone::Displaced { .. } => displaced(target, temp),
     }
 }
 

@@ -3,20 +3,18 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use bc_edit::content;
 use bc_edit::entry;
 use bc_edit::names::prune as prune_names;
 use bc_edit::names::prune::Mark;
-use bc_edit::swap::{NotDone, Swap};
 use bc_fs::dirfd;
 use bc_fs::meta;
 use bc_fs::path::{sibling, split};
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity};
 
-use super::names::SpareName;
 use super::{has_content, reference};
 use crate::act::symlink::relative;
 use crate::act::temp::{self, Temps};
@@ -427,46 +425,6 @@ impl Leftovers {
             });
         }
         gone
-    }
-}
-
-/// Gives the file that has the temporary name `aside` the name of the link that is in its place,
-/// and removes that, which is `spare`. The file stays whatever happens.
-pub(super) fn put_in_place(
-    there: &OpenFile,
-    spare: SpareName,
-    aside: &CStr,
-    id: Identity,
-) -> Result<(), Skip> {
-    let dir: &OwnedFd = &there.dir;
-    let swap = Swap {
-        dir: dir.as_fd(),
-        staged: aside.to_bytes(),
-        ours: id,
-        name: there.name.to_bytes(),
-        replaced: there.stat.id,
-    };
-    let settle = || {
-        if open_file::identity_at(dir, &there.name)? != Some(id) {
-            return Err(Skip::Changed);
-        }
-        content::sync_dir(dir)?;
-        there.check_content_at(aside)?;
-        spare.check(there)?;
-        Ok(entry::unlink(dir, aside).map_err(|failed| temp::left(there, aside, failed.errno)))
-    };
-    let look = || {
-        there.check_content()?;
-        spare.check(there)?;
-        there.check_name().map(Ok)
-    };
-    match swap.put_over(settle, look) {
-        Ok(removed) => removed,
-        Err(NotDone::Failed(failed)) => Err(failed.into()),
-        Err(NotDone::Refused(why)) => Err(why),
-        Err(NotDone::Displaced { .. }) => {
-            Err(Skip::Displaced(sibling(&there.path, aside.to_bytes())))
-        }
     }
 }
 

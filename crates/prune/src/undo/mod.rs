@@ -34,12 +34,12 @@ use rustix::fs::{Mode as Permissions, OFlags};
 use rustix::io::Errno;
 
 use self::foresee::Overlay;
-use self::leftovers::{Leftovers, put_in_place};
+use self::leftovers::Leftovers;
 use self::names::{ContentProof, StrayNames, of_kept};
 use self::trees::Trees;
 use self::volumes::Volumes;
 use crate::act::moving::copy::digest;
-use crate::act::temp::{Temps, give_name, replace};
+use crate::act::temp::{Temps, give_name, put_in_place, replace};
 use crate::check::caller::Caller;
 use crate::check::dir;
 use crate::check::meta::{entitled, give_metadata, lacking};
@@ -454,7 +454,7 @@ impl Undo<'_> {
                     self.stands(entry, stat.id, path, stat.nlink)
                 }
                 false => {
-                    put_in_place(&there, spare, &temp, stat.id)?;
+                    put_in_place(&there, &temp, stat.id, || spare.check(&there))?;
                     self.stands_at(entry, stat.id, path, &there.dir)
                 }
             };

@@ -9,7 +9,7 @@ use bc_walk::{FileKind, FileStat};
 
 use super::names::{Another, ContentProof};
 use super::{NamedEntry, Undo, UndoOutcome, may_be};
-use crate::act::moving::aside::give_up;
+use crate::act::moving::aside::take_back;
 use crate::act::moving::existing_target::Arrived;
 use crate::act::moving::relocate::{Move, MoveMeans, MoveMethod};
 use crate::check::compare::check_distinct;
@@ -262,11 +262,13 @@ impl Undo<'_> {
         }
         let _claim = self.blocked.claim(&copy.dir, self.cancel)?;
         let (id, dir) = (original.stat.id, &original.dir);
-        // It may be all there is from now on.
-        content::sync(&original.file)?;
-        content::sync_dir(dir)?;
-        let stands = || original.check();
-        give_up(&copy, &own, original.mark(), &self.temps, stands, stands)?;
+        let is_spare = || {
+            // It may be all there is from now on.
+            content::sync(&original.file)?;
+            content::sync_dir(dir)?;
+            original.check()
+        };
+        take_back(&copy, &own, &original, is_spare, &self.temps)?;
         Ok(self.done(entry, id, path, dir, Vec::new()))
     }
 }

@@ -243,11 +243,13 @@ impl Undo<'_> {
         }
         let made = self.copy_of(entry, dir, there)?;
         // From here on it is not merely a copy in the making.
-        let temp = self
+        let renamed = self
             .temps
-            .name(|temp| entry::rename_new(dir, &made.name, dir, temp))
-            .inspect_err(|_| temp::withdraw(dir, &made.name, made.id))?;
-        Ok((temp, made.id, made.refused))
+            .name(|temp| entry::rename_new(dir, &made.name, dir, temp));
+        if renamed.is_err() {
+            let _ = temp::withdraw(dir, &made.name, made.id);
+        }
+        Ok((renamed?, made.id, made.refused))
     }
 
     fn copy_of(
@@ -283,7 +285,7 @@ impl Undo<'_> {
         )?;
         made.refused.extend(left_out);
         if made.digest != expected {
-            temp::withdraw(dir, &made.name, made.id);
+            let _ = temp::withdraw(dir, &made.name, made.id);
             return Err(of_kept(entry, Skip::KeptFileChanged));
         }
         Ok(made)

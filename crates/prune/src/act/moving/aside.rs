@@ -10,11 +10,9 @@ use bc_edit::entry;
 use bc_edit::metadata::FileMetadata;
 use bc_edit::names::prune::Mark;
 use bc_fs::meta;
-use bc_pool::Cancel;
 use bc_walk::Stamp;
 
 use crate::act::temp::{Temps, settle_taken};
-use crate::check::compare::compare;
 use crate::check::meta::read_metadata;
 use crate::check::open_file::{self, OpenFile, identity_at};
 use crate::skip::Skip;
@@ -68,8 +66,8 @@ fn check_untouched(target: &OpenFile, own: &FileMetadata) -> Result<(), Skip> {
 }
 
 /// Takes back a copy that was made, was given its name and has the metadata `made`: removes it
-/// while its original exists under its own name, with the same bytes; or with others, if `kept`
-/// says that these are safe.
+/// while its original exists under its own name, unchanged since `is_spare` proved that nothing is
+/// lost with the copy.
 ///
 /// # Errors
 /// With the reason why the copy stays.
@@ -77,14 +75,11 @@ pub(crate) fn take_back(
     copy: &OpenFile,
     made: &FileMetadata,
     original: &OpenFile,
-    kept: impl Fn() -> bool,
+    is_spare: impl FnOnce() -> Result<(), Skip>,
     temps: &Temps,
-    cancel: &Cancel,
 ) -> Result<(), Skip> {
     let before = stamp_of(original)?;
-    if !kept() {
-        compare(&original.file, &copy.file, copy.stat.stamp.size, cancel)?;
-    }
+    is_spare()?;
     let stands = || match stamp_of(original)? == before {
         true => Ok(()),
         false => Err(Skip::Changed),

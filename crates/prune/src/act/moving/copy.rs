@@ -113,7 +113,7 @@ pub(crate) fn copy(
         }),
         Err(why) => {
             if let Ok(ours) = meta::stat(&file) {
-                withdraw(dir, &name, ours.id);
+                let _ = withdraw(dir, &name, ours.id);
             }
             Err(why)
         }

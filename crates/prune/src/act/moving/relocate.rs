@@ -204,13 +204,17 @@ impl Move<'_> {
     /// Removes a copy whose original did not go. It is enough that its content is the kept file's
     /// as well, should the original have changed.
     fn take_back(&self, arrival: &mut Arrival, means: &mut MoveMeans<'_>) -> Result<(), Skip> {
-        let kept = || {
-            let kept_file = self.acceptable.as_ref().map(|found| found.kept_file);
-            kept_file.is_some_and(|kept_file| kept_file.check().is_ok())
-        };
-        let made = arrival.metadata.clone();
+        let (target, made) = (self.target, arrival.metadata.clone());
         let copy = arrival.as_left()?;
-        take_back(copy, &made, self.target, kept, means.temps, means.cancel)
+        let is_spare = || {
+            let kept_file = self.acceptable.as_ref().map(|found| found.kept_file);
+            if kept_file.is_some_and(|kept_file| kept_file.check().is_ok()) {
+                return Ok(());
+            }
+            let size = copy.stat.stamp.size;
+            compare(&target.file, &copy.file, size, means.cancel).map(drop)
+        };
+        take_back(copy, &made, target, is_spare, means.temps)
     }
 
     /// Gives a proven copy the new name.
@@ -250,7 +254,7 @@ impl Move<'_> {
                 Ok(Arrival::made(held, copied.made, stage))
             }
             Err(why) => {
-                withdraw(to_dir, &copied.name, copied.id);
+                let _ = withdraw(to_dir, &copied.name, copied.id);
                 Err(why)
             }
         }
@@ -342,7 +346,7 @@ impl Move<'_> {
                 Ok(Some(Arrival::made(held, made, stage)))
             }
             Err(why) => {
-                withdraw(self.to_dir, &stage, with.id);
+                let _ = withdraw(self.to_dir, &stage, with.id);
                 Err(why)
             }
         }
