@@ -2,12 +2,9 @@
 //! copy.
 
 use std::collections::HashMap;
-use std::os::fd::AsFd;
 
-use bc_edit::entry;
 use bc_integrity::meta_of;
 use bc_walk::{Error, FileKind, Identity};
-use rustix::io::Errno;
 
 use crate::data::single::medium;
 use crate::data::small::{SMALL, small};
@@ -241,8 +238,7 @@ impl Worker<'_> {
         let Some(found) = self.there(&origin)? else {
             return Ok(false);
         };
-        let copy = Some(found.id);
-        let place = match self.decide_link(place, first, copy)? {
+        let place = match self.decide_link(place, first, Some(found.id))? {
             Some(Decision::Settled(outcome)) => {
                 job.done(vec![outcome]);
                 return Ok(true);
@@ -250,10 +246,12 @@ impl Worker<'_> {
             Some(Decision::Copy(place)) => place,
             None => return Ok(false),
         };
-        if !self.linked(&origin, &place) {
+        let stage = job.plan.id.stage(&place.dir, &place.target, None);
+        let linked = stage::link(&origin.dir, origin.name(), found.id, &place.dir, &stage);
+        // Too many names, no links here, or another program has taken the first name.
+        if !matches!(linked, Ok(true)) {
             return Ok(false);
         }
-        let stage = job.plan.id.stage(&place.dir, &place.target, None);
         job.publish(&place, &stage)?;
         self.reported(&place, job.outcomes.results.digest(first))?;
         Ok(true)
@@ -280,21 +278,5 @@ impl Worker<'_> {
             });
         };
         self.decide_entry(place, &wanted, &walked).map(Some)
-    }
-
-    /// True if a copy could be given the name of a stage too.
-    fn linked(&self, origin: &EntryPlace, place: &EntryPlace) -> bool {
-        let stage = self.job.plan.id.stage(&place.dir, &place.target, None);
-        let (from, to) = (origin.dir.fd.as_fd(), place.dir.fd.as_fd());
-        let link = || entry::link(from, origin.name(), to, &stage[..]);
-        match link() {
-            // Left by a killed run.
-            Err(failed) if failed.errno == Errno::EXIST => {
-                stage::remove(to, &stage);
-                link().is_ok()
-            }
-            // Too many names, another file system, or one without them.
-            linked => linked.is_ok(),
-        }
     }
 }

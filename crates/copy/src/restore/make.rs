@@ -5,7 +5,6 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Digest, hash};
-use bc_edit::entry;
 use bc_edit::metadata::FileMetadata;
 use bc_fs::dirfd::own_path;
 use bc_fs::meta::Attributed;
@@ -21,7 +20,7 @@ use crate::meta::{Giving, LostMeta, SourceXattrs};
 use crate::place::{DestDir, Existing};
 use crate::sources::shown_below;
 use crate::stage::complete::{CompleteStage, FileOrder};
-use crate::stage::put::{Keep, NotPut, Replacement, is_at, put_new};
+use crate::stage::put::{Keep, NotPut, Replacement, put_new};
 use crate::stage::{self, NoStage, Stage, StageUse};
 
 /// State of one worker.
@@ -114,9 +113,14 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
         })?;
         let stage = restore.means.id.stage(&dir, &need.path, None);
         restore.means.stages.begun(&need.path);
-        let (from, first) = (&source.dir.fd, split(source.path).1);
-        match entry::link(from, first, &dir.fd, &stage[..]).map_err(Errno::from) {
-            Ok(()) => {}
+        let first = split(source.path).1;
+        match stage::link(source.dir, first, source.id, &dir, &stage) {
+            Ok(true) => {}
+            // Another program has taken the name that was linked.
+            Ok(false) => {
+                let (shown, kind) = (restore.shown(&need.path), ErrorKind::Changed);
+                return Err(NotLinked::Failed(Error::of_kind(shown, "link", kind)));
+            }
             Err(
                 Errno::XDEV
                 | Errno::MLINK
@@ -126,12 +130,6 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
                 | Errno::INVAL,
             ) => return Err(NotLinked::Impossible),
             Err(errno) => return Err(failed("link", errno)),
-        }
-        if !is_at(dir.fd.as_fd(), stage.as_bytes(), source.id) {
-            // Another program has taken the name that was linked.
-            stage::remove(dir.fd.as_fd(), &stage);
-            let (shown, kind) = (restore.shown(&need.path), ErrorKind::Changed);
-            return Err(NotLinked::Failed(Error::of_kind(shown, "link", kind)));
         }
         let put = self.put(&dir, &stage, name, kept);
         put.map_err(NotLinked::Failed)

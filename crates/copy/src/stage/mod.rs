@@ -20,12 +20,13 @@ use bc_edit::metadata::{FileMetadata, Subject};
 use bc_edit::names::{self, Temporary};
 use bc_edit::{content, entry};
 use bc_fs::known::file_clock;
-use bc_walk::{Error, FileKind, FileStat, Stamp};
+use bc_walk::{Error, FileKind, FileStat, Identity, Stamp};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::meta::{self, Giving, LostMeta, stat_at};
 use crate::place::DestDir;
+use crate::stage::put::is_at;
 
 /// True if that is the name of a stage: a name in a journal is checked before it is used as one.
 pub(crate) fn is_stage(name: &[u8]) -> bool {
@@ -235,6 +236,31 @@ impl Stage {
 /// Removes a stage by its name.
 pub(crate) fn remove(dir: BorrowedFd<'_>, name: &str) {
     let _ = entry::unlink(dir, name);
+}
+
+/// Gives a file another name, that of a stage. Returns false if the name that it is to have by `id`
+/// leads to another file by now.
+pub(crate) fn link(
+    from: &DestDir,
+    name: &[u8],
+    id: Identity,
+    to: &DestDir,
+    stage: &str,
+) -> Result<bool, Errno> {
+    let link = || entry::link(&from.fd, name, &to.fd, stage).map_err(Errno::from);
+    match link() {
+        // Left by a killed run.
+        Err(Errno::EXIST) => {
+            remove(to.fd.as_fd(), stage);
+            link()?;
+        }
+        linked => linked?,
+    }
+    let is_it = is_at(to.fd.as_fd(), stage.as_bytes(), id);
+    if !is_it {
+        remove(to.fd.as_fd(), stage);
+    }
+    Ok(is_it)
 }
 
 /// Reason for which there is no link or node under the name of a stage.

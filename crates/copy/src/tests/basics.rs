@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use bc_digest::Algorithm;
+use bc_fs::faults::{self, Fault};
 use bc_walk::job::ErrorKind;
 use rustix::fs::{FileType, Mode, Timespec, Timestamps, XattrFlags};
 
@@ -337,4 +338,27 @@ fn state_that_has_no_room_is_refused_before_anything_is_written() {
     options.most_memory = Some(needed);
     done(&options);
     assert!(ground.at("to/a/small").exists());
+}
+
+/// Another program takes the first name just before a further one is made of it.
+#[test]
+fn a_further_name_leads_to_no_file_of_another_program() {
+    let ground = Ground::new();
+    ground.write("from/a", b"content");
+    std::fs::hard_link(ground.at("from/a"), ground.at("from/b")).unwrap();
+    ground.write("other", b"another program's");
+    let mut options = ground.options(&["from"], "to");
+    // Stages with names and no journal: no link but the further name's is made.
+    (options.read_back, options.state) = (ReadBack::Read, None);
+    let (other, first) = (ground.at("other"), ground.at("to/a"));
+    let save = move || std::fs::rename(other, first).unwrap();
+    faults::arm(("link".to_owned(), 1), Fault::Run(Box::new(save)));
+    done(&options);
+    assert!(faults::disarm().reached);
+    let text = |path| std::fs::read_to_string(ground.at(path)).unwrap();
+    assert_eq!(
+        (&*text("to/a"), &*text("to/b")),
+        ("another program's", "content")
+    );
+    assert!(ground.litter().is_empty(), "{:?}", ground.litter());
 }
