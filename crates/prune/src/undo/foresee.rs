@@ -3,7 +3,8 @@
 //! each name is looked at as it would be by then; in a real run nothing is recorded, and each name
 //! is its own.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 
 use bc_digest::Digest;
@@ -13,23 +14,24 @@ use bc_fs::call::FailedCall;
 use bc_fs::dirfd;
 use bc_fs::meta;
 use bc_fs::mount::{Links, basic_traits};
-use bc_fs::path::split;
+use bc_fs::path::{sibling, split};
 use bc_walk::{FileKind, Identity};
 use rustix::io::Errno;
 
 use super::leftovers::StageMeans;
-use super::moved::is_copy;
-use super::names::Another;
-use super::{NamedEntry, Original, Undo, UndoOutcome, fewer_links, find, may_be};
-use crate::act::moving::relocate::apart;
+use super::moved::CarriedBack;
+use super::names::{Another, ContentProof};
+use super::next::Reversal;
+use super::{NamedEntry, Original, Undo, UndoOutcome, UndoneStep, fewer_links, find};
+use crate::act::moving::relocate::{MoveMethod, apart};
 use crate::check::abilities;
 use crate::check::compare::mounts_differ;
-use crate::check::meta::{entitled, foresee, not_in, takes_attribute};
+use crate::check::meta::{foresee, takes_attribute};
 use crate::check::open_file::OpenFile;
-use crate::journal::{JournalStep, Recorded, RecordedCopy};
+use crate::journal::{JournalStep, Recorded};
+use crate::leftovers::claim;
 use crate::options::RunMode;
 use crate::skip::Skip;
-use crate::step::StepKind;
 
 impl Undo<'_> {
     /// Returns the outcome of a name that comes back without these properties.
@@ -40,20 +42,22 @@ impl Undo<'_> {
         }
     }
 
-    /// Returns the file that a name leads to, or would by then.
+    /// Returns the file that a name leads to, or would by then. In a real run each name is its own.
     pub(super) fn find(&self, path: &[u8], recorded: &Recorded) -> Result<NamedEntry, Skip> {
-        if let Some(now) = self.now(path) {
-            return find(now, recorded);
+        if self.overlay.lies_in_made(path) {
+            return Ok(NamedEntry {
+                dir: None,
+                name: dirfd::name(split(path).1)?,
+                stat: None,
+            });
         }
-        let mut found = find(path, recorded)?;
-        found.stat = None;
-        Ok(found)
-    }
-
-    /// Returns the name that now leads to what `path` would lead to by then; `None` if that is
-    /// nothing. In a real run each name is its own.
-    pub(super) fn now<'p>(&'p self, path: &'p [u8]) -> Option<&'p [u8]> {
-        self.overlay.now(path)
+        match self.overlay.now(path) {
+            Some(now) => find(&now, recorded),
+            None => Ok(NamedEntry {
+                stat: None,
+                ..find(path, recorded)?
+            }),
+        }
     }
 
     /// Records in a dry run that what `from` leads to would have the name `path` as well.
@@ -71,7 +75,10 @@ impl Undo<'_> {
     }
 
     /// Proves in a dry run that names in these directories could be changed; `false` in a real one.
-    pub(super) fn would(&self, dirs: &[&OwnedFd]) -> Result<bool, Skip> {
+    pub(super) fn would<'d>(
+        &self,
+        dirs: impl IntoIterator<Item = &'d OwnedFd>,
+    ) -> Result<bool, Skip> {
         if self.mode == RunMode::Execute {
             return Ok(false);
         }
@@ -86,48 +93,95 @@ impl Undo<'_> {
         Ok(true)
     }
 
-    /// Returns a dry run's outcome of a file that would be [made](Undo::make): in this directory,
-    /// if that is there.
-    pub(super) fn would_make(
+    /// Records what [carrying it out](Undo::carry_out) would change; returns the outcome that this
+    /// would have.
+    pub(super) fn foresee(
+        &mut self,
+        reversal: Reversal,
+        step: &mut UndoneStep<'_>,
+    ) -> Result<UndoOutcome, Skip> {
+        let (entry, path) = (step.entry, step.path);
+        let lost = match reversal {
+            Reversal::GiveMetadata => {
+                let there = step.there()?;
+                let (metadata, left_out) = self.owed(entry, there)?;
+                let mut lost = self.would_give(&metadata, Some(&there.dir)).1;
+                lost.extend(left_out);
+                self.remember(entry, path, ContentProof::Proven);
+                lost
+            }
+            Reversal::PutInPlace => {
+                let (temp, stat) = step.aside.take().ok_or(Skip::Gone)?;
+                let dir: &OwnedFd = &step.there()?.dir;
+                claim::alone(dir).ok_or(Skip::InUse)?;
+                self.would([dir])?;
+                let aside = sibling(path, temp.as_bytes());
+                self.would_lead(path, &aside);
+                self.would_go(&aside);
+                self.leftovers.forget(dir, &temp);
+                let lost = self.stands(entry, stat.id, path, stat.nlink);
+                lost.into_iter().collect()
+            }
+            Reversal::Replace => {
+                let (dir, there) = (step.found.dir.as_ref(), step.there.as_ref());
+                self.would_make(entry, dir, there)?
+            }
+            Reversal::Make => {
+                let source = self.found_copy(entry);
+                self.would_make(entry, step.found.dir.as_ref(), source.as_ref())?
+            }
+            Reversal::BringBack(how) => {
+                step.moved()?;
+                let held = step.moved.as_ref().ok_or(Skip::Gone)?;
+                let dir = step.found.dir.as_ref();
+                self.would(dir.into_iter().chain([&**held.dir]))?;
+                if how == MoveMethod::Rename {
+                    self.would_lead(path, &held.path);
+                    self.would_go(&held.path);
+                    self.came_back(entry, path);
+                    return Ok(self.back(Vec::new()));
+                }
+                let back = self.carried(entry, step.copy, held)?;
+                self.would_copy_back(entry, dir, Some(back), &held.path)?
+            }
+            Reversal::BringForeseen => {
+                let dir = step.found.dir.as_ref();
+                self.would(dir)?;
+                let from = entry.destination().ok_or(Skip::Gone)?;
+                self.would_copy_back(entry, dir, None, &from)?
+            }
+            Reversal::RemoveCopy => {
+                let (Some(original), Some(copy)) = (&step.there, &step.moved) else {
+                    return Err(Skip::Gone);
+                };
+                self.would([&**copy.dir])?;
+                self.would_go(&copy.path);
+                let lost = self.stands(entry, original.stat.id, path, original.stat.nlink);
+                lost.into_iter().collect()
+            }
+        };
+        Ok(self.back(lost))
+    }
+
+    /// Foresees a file that would be [made](Undo::make): in this directory, if that is there.
+    /// Returns the properties that it would lack.
+    fn would_make(
         &mut self,
         entry: &JournalStep,
         dir: Option<&OwnedFd>,
         there: Option<&OpenFile>,
-    ) -> Result<UndoOutcome, Skip> {
+    ) -> Result<Vec<String>, Skip> {
         let mut lost = Vec::new();
         // As another name of a file that exists, or would by then, it has that file's metadata.
         let link = self.would_link(entry, dir);
         if !matches!(link, Ok(Some(_))) {
-            let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
-            let is_file = |held: &&OpenFile| held.stat.kind() == FileKind::File;
-            let path = entry.kept_file.path().unwrap_or_default();
-            // What it would lead to by then is to be seen elsewhere, or is still to be made.
-            let stands = self.overlay.stands_elsewhere(&path);
-            let foreseen = || self.foresees(&path, entry) && !stands;
-            let kept;
-            let source = match there.filter(is_file) {
-                Some(held) => Some(held),
-                None if foreseen() => None,
-                None => {
-                    kept = self.kept_file(entry)?;
-                    Some(&kept)
-                }
-            };
-            let (metadata, left_out) = match source {
-                Some(held) => {
-                    self.prove_source(entry, held)?;
-                    entitled(metadata, &held.stat, None)
-                }
-                None => (metadata, Vec::new()),
-            };
-            lost = self.would_give(&metadata, dir).1;
-            lost.extend(left_out);
+            let planned = self.planned_copy(entry, there)?;
+            lost = self.would_give(&planned.metadata, dir).1;
+            lost.extend(planned.left_out);
         }
-        if let Some(dir) = dir {
-            self.would(&[dir])?;
-        }
+        self.would(dir)?;
         lost.extend(self.would_have(entry, &link));
-        Ok(UndoOutcome::Would { lost })
+        Ok(lost)
     }
 
     /// Returns the other name of the step's file that one in this directory would be linked to, or
@@ -140,21 +194,21 @@ impl Undo<'_> {
         let another = self.another(entry);
         let refused = |errno: Errno| FailedCall { op: "link", errno };
         let made_in = match &another {
-            Some(Another::Foreseen(path)) => find(path, &entry.target).ok().map(|it| it.dir),
+            Some(Another::Foreseen(path)) => self.find(path, &entry.target).ok(),
             Some(Another::There(..)) | None => None,
         };
-        let there = match &another {
-            Some(Another::There(found, _)) => Some(&found.dir),
+        let beside = match &another {
+            Some(Another::There(found, _)) => Some(found),
             Some(Another::Foreseen(_)) | None => made_in.as_ref(),
         };
-        if let (Some(there), Some(dir)) = (there, dir) {
+        if let (Some(there), Some(dir)) = (beside.and_then(|found| found.dir.as_ref()), dir) {
             let [there, here] = [meta::stat_all(there)?, meta::stat_all(dir)?];
             if there.stat.id.dev != here.stat.id.dev || mounts_differ(there.mount, here.mount) {
                 return Err(refused(Errno::XDEV).into());
             }
         }
         if let Some(Another::There(found, path)) = &another {
-            let held = OpenFile::find(&found.dir, &found.name, path)?;
+            let held = OpenFile::find(found.dir()?, &found.name, path)?;
             let names = NamedLater::There(held.stat.id);
             let names = self.overlay.names_by_then(names, held.stat.nlink);
             if matches!(basic_traits(&held.file)?.links, Links::UpTo(most) if names >= most) {
@@ -167,69 +221,20 @@ impl Undo<'_> {
         Ok(another)
     }
 
-    /// Returns the outcome of a file in a directory that would be made.
-    pub(super) fn would_fill(
+    /// Foresees a file that would [come back](Undo::bring_back) from this name as a copy; `back` is
+    /// `None` if that name would only have been given back by then. Returns the properties that it
+    /// would lack.
+    fn would_copy_back(
         &mut self,
         entry: &JournalStep,
-        copy: Option<RecordedCopy>,
-    ) -> Result<UndoOutcome, Skip> {
-        match entry.kind() {
-            Some(StepKind::Delete) => self.would_make(entry, None, None),
-            Some(StepKind::Move(from)) => {
-                let moved = self.find(&from, &entry.target)?;
-                if moved.stat.is_none() {
-                    return match self.foresees(&from, entry) {
-                        true => self.would_bring_made(entry, &from, None),
-                        false => Err(Skip::Missing(from)),
-                    };
-                }
-                let held = moved.hold(&from)?;
-                self.is_recorded(entry, &held)?;
-                self.would_bring(entry, copy.as_ref(), &held, None)
-            }
-            // It is in a directory that would get its name back.
-            _ => Ok(UndoOutcome::Would { lost: Vec::new() }),
-        }
-    }
-
-    /// Returns a dry run's outcome of a file that would come back from a name that it would have
-    /// been given before: as a copy, since it is not the moved one.
-    pub(super) fn would_bring_made(
-        &mut self,
-        entry: &JournalStep,
+        dir: Option<&OwnedFd>,
+        back: Option<CarriedBack>,
         from: &[u8],
-        dir: Option<&OwnedFd>,
-    ) -> Result<UndoOutcome, Skip> {
-        let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
-        let link = self.would_link(entry, dir);
-        let mut lost: Vec<String> = link.as_ref().err().map(apart).into_iter().collect();
-        if !matches!(link, Ok(Some(_))) {
-            lost.extend(self.would_give(&metadata, dir).1);
-        }
-        self.would_go(from);
-        lost.extend(self.would_have(entry, &link));
-        Ok(UndoOutcome::Would { lost })
-    }
-
-    /// Returns a dry run's outcome of a moved file that would [come back](Undo::bring_back).
-    pub(super) fn would_bring(
-        &mut self,
-        entry: &JournalStep,
-        copy: Option<&RecordedCopy>,
-        held: &OpenFile,
-        dir: Option<&OwnedFd>,
-    ) -> Result<UndoOutcome, Skip> {
-        let from = entry.destination().ok_or(Skip::Gone)?;
-        if may_be(&held.mark(), &entry.target.mark()) {
-            let path = entry.target.path().ok_or(Skip::Gone)?;
-            self.would_lead(&path, &from);
-            self.would_go(&from);
-            self.came_back(entry, &path);
-            return Ok(UndoOutcome::Would { lost: Vec::new() });
-        }
-        let wanted = self.wanted(entry, copy, held)?;
-        let own = held.metadata()?;
-        let (metadata, mut lost) = entitled(wanted.clone(), &held.stat, Some(&own));
+    ) -> Result<Vec<String>, Skip> {
+        let (metadata, mut lost) = match &back {
+            Some(back) => (back.metadata.clone(), back.lost.clone()),
+            None => (entry.target.metadata().ok_or(Skip::Changed)?, Vec::new()),
+        };
         let link = self.would_link(entry, dir);
         lost.extend(link.as_ref().err().map(apart));
         let made = match &link {
@@ -240,16 +245,12 @@ impl Undo<'_> {
                 made
             }
         };
-        let ours = copy.is_some_and(|copy| is_copy(copy, held));
-        match not_in(&own, &made, ours.then_some(&wanted)) {
-            Some(what) => {
-                let path = Escaped(&held.path);
-                lost.push(format!("the {what} of {path}, which stays"));
-            }
-            None => self.would_go(&from),
+        match back.and_then(|back| back.stays(&made)) {
+            Some(what) => lost.push(format!("the {what} of {}, which stays", Escaped(from))),
+            None => self.would_go(from),
         }
         lost.extend(self.would_have(entry, &link));
-        Ok(UndoOutcome::Would { lost })
+        Ok(lost)
     }
 
     /// Returns the metadata that a new file or directory in `dir` would have, and the parts that it
@@ -338,6 +339,13 @@ impl Undo<'_> {
         }
     }
 
+    /// Returns true if the kept file of the step is one that would be made by then.
+    pub(super) fn foresees_kept(&self, entry: &JournalStep) -> bool {
+        let path = entry.kept_file.path().unwrap_or_default();
+        // What its name would lead to is to be seen elsewhere.
+        self.foresees(&path, entry) && !self.overlay.stands_elsewhere(&path)
+    }
+
     /// Returns true if a later step would have been undone by then that gave this name the content
     /// of the step's file.
     pub(super) fn foresees(&self, path: &[u8], entry: &JournalStep) -> bool {
@@ -356,7 +364,8 @@ pub(super) enum NamedLater {
     Alone,
 }
 
-/// What a dry run would have changed by then.
+/// Changes that a dry run would have made by then. Names are those of today: below a directory that
+/// would be renamed, the ones that they have before that.
 #[derive(Default)]
 pub(super) struct Overlay {
     /// Files that would be restored, with the content: they may be the kept files of steps before.
@@ -370,26 +379,43 @@ pub(super) struct Overlay {
     first: HashMap<Original, Vec<u8>>,
     /// Number of names that a file would have more, or less, than now.
     more: HashMap<NamedLater, i64>,
+    /// Directories that would be made.
+    made_dirs: HashSet<Vec<u8>>,
+    /// Directories that would be renamed, with the names that they have today.
+    renamed_dirs: HashMap<Vec<u8>, Vec<u8>>,
 }
 
 impl Overlay {
+    /// Returns the name by which today what is below a directory that would be renamed is found.
+    fn today<'p>(&self, path: &'p [u8]) -> Cow<'p, [u8]> {
+        let mut at = path;
+        while !self.renamed_dirs.is_empty() && at.len() > 1 {
+            if let Some(now) = self.renamed_dirs.get(at) {
+                return Cow::Owned([now, &path[at.len()..]].concat());
+            }
+            at = split(at).0;
+        }
+        Cow::Borrowed(path)
+    }
+
     /// Returns the name that now leads to what `path` would lead to by then; `None` if that is
     /// nothing.
-    pub(super) fn now<'p>(&'p self, path: &'p [u8]) -> Option<&'p [u8]> {
-        match self.stand_ins.get(path) {
-            Some(now) => now.as_deref(),
+    pub(super) fn now<'p>(&'p self, path: &'p [u8]) -> Option<Cow<'p, [u8]>> {
+        let path = self.today(path);
+        match self.stand_ins.get(&*path) {
+            Some(now) => now.as_deref().map(Cow::Borrowed),
             None => Some(path),
         }
     }
 
     /// Returns true if what the name would lead to is to be seen under another one.
     pub(super) fn stands_elsewhere(&self, path: &[u8]) -> bool {
-        matches!(self.stand_ins.get(path), Some(Some(_)))
+        matches!(self.stand_ins.get(&*self.today(path)), Some(Some(_)))
     }
 
     /// Returns true if the name would lead to a file that is still to be made.
     pub(super) fn is_made(&self, path: &[u8]) -> bool {
-        self.made.contains_key(path)
+        self.made.contains_key(&*self.today(path))
     }
 
     /// Returns the first name of a file that would be made for this original and its other names.
@@ -399,11 +425,11 @@ impl Overlay {
 
     /// Returns the content of the file that would be restored under this name.
     pub(super) fn content(&self, path: &[u8]) -> Option<&Option<Digest>> {
-        self.contents.get(path)
+        self.contents.get(&*self.today(path))
     }
 
     pub(super) fn restores(&mut self, path: &[u8], content: Option<Digest>) {
-        self.contents.insert(path.to_vec(), content);
+        self.contents.insert(self.today(path).into_owned(), content);
     }
 
     /// Returns the number of names that a file has by then, which has so many now.
@@ -415,44 +441,75 @@ impl Overlay {
     /// Records that what `from` leads to would have the name `path` as well.
     pub(super) fn lead(&mut self, path: &[u8], from: &[u8]) {
         let file = self.leads(from);
-        let now = self.now(from).map(<[u8]>::to_vec);
-        self.lose(path);
+        let now = self.now(from).map(Cow::into_owned);
+        let path = self.lose(path);
         match file {
             Some(file @ (NamedLater::New(_) | NamedLater::Alone)) => self.add_made(path, file),
-            Some(NamedLater::There(_)) | None => drop(self.stand_ins.insert(path.to_vec(), now)),
+            Some(NamedLater::There(_)) | None => drop(self.stand_ins.insert(path, now)),
         }
         self.count(file, 1);
     }
 
     /// Records that a name would go.
     pub(super) fn go(&mut self, path: &[u8]) {
-        self.lose(path);
-        self.contents.remove(path);
-        self.stand_ins.insert(path.to_vec(), None);
+        let path = self.lose(path);
+        self.contents.remove(&path);
+        self.stand_ins.insert(path, None);
     }
 
     /// Records that a file would be made under this name.
     pub(super) fn make(&mut self, path: &[u8], file: NamedLater) {
-        self.lose(path);
+        let path = self.lose(path);
         self.add_made(path, file);
         self.count(Some(file), 1);
     }
 
-    fn add_made(&mut self, path: &[u8], file: NamedLater) {
-        if self.stands_elsewhere(path) {
-            self.stand_ins.remove(path);
-        }
-        if let NamedLater::New(original) = file {
-            self.first.entry(original).or_insert_with(|| path.to_vec());
-        }
-        self.made.insert(path.to_vec(), file);
+    /// Records that a directory would be made.
+    pub(super) fn make_dir(&mut self, path: &[u8]) {
+        self.made_dirs.insert(self.today(path).into_owned());
     }
 
-    /// Takes the name from the file that it would lead to.
-    fn lose(&mut self, path: &[u8]) {
+    /// Records that a directory would be renamed.
+    pub(super) fn rename_dir(&mut self, from: &[u8], path: &[u8]) {
+        let from = self.today(from).into_owned();
+        self.renamed_dirs.insert(path.to_vec(), from);
+    }
+
+    /// Returns true if this is a directory that would be made.
+    pub(super) fn is_made_dir(&self, path: &[u8]) -> bool {
+        self.made_dirs.contains(&*self.today(path))
+    }
+
+    /// Returns true if the path lies in a directory that would be made.
+    pub(super) fn lies_in_made(&self, path: &[u8]) -> bool {
+        let path = self.today(path);
+        let mut at = split(&path).0;
+        while !self.made_dirs.is_empty() && at.len() > 1 {
+            if self.made_dirs.contains(at) {
+                return true;
+            }
+            at = split(at).0;
+        }
+        false
+    }
+
+    fn add_made(&mut self, path: Vec<u8>, file: NamedLater) {
+        if matches!(self.stand_ins.get(&path), Some(Some(_))) {
+            self.stand_ins.remove(&path);
+        }
+        if let NamedLater::New(original) = file {
+            self.first.entry(original).or_insert_with(|| path.clone());
+        }
+        self.made.insert(path, file);
+    }
+
+    /// Takes the name from the file that it would lead to; returns it as it is today.
+    fn lose(&mut self, path: &[u8]) -> Vec<u8> {
         let file = self.leads(path);
         self.count(file, -1);
-        self.made.remove(path);
+        let path = self.today(path).into_owned();
+        self.made.remove(&path);
+        path
     }
 
     fn count(&mut self, file: Option<NamedLater>, more: i64) {
@@ -463,10 +520,11 @@ impl Overlay {
 
     /// Returns the regular file that the name would lead to.
     fn leads(&self, path: &[u8]) -> Option<NamedLater> {
-        if let Some(made) = self.made.get(path) {
+        if let Some(made) = self.made.get(&*self.today(path)) {
             return Some(*made);
         }
-        let (dir, name) = split(self.now(path)?);
+        let now = self.now(path)?;
+        let (dir, name) = split(&now);
         let below = dir.strip_prefix(b"/").unwrap_or(dir);
         let dir = dirfd::open_below(dirfd::open_root(b"/").ok()?, below).ok()?;
         let stat = meta::stat_at(&dir, &dirfd::name(name).ok()?).ok()?;

@@ -7,6 +7,7 @@ mod job;
 mod leftovers;
 mod moved;
 mod names;
+mod next;
 mod trees;
 mod volumes;
 
@@ -19,7 +20,7 @@ use std::path::Path;
 
 use bc_digest::Digest;
 use bc_edit::content;
-use bc_edit::metadata::PresentAcl;
+use bc_edit::metadata::{FileMetadata, PresentAcl};
 use bc_edit::names::prune::Mark;
 use bc_find::groups::FileRef;
 use bc_fs::Escaped;
@@ -35,7 +36,9 @@ use rustix::io::Errno;
 
 use self::foresee::Overlay;
 use self::leftovers::Leftovers;
-use self::names::{ContentProof, StrayNames, of_kept};
+use self::moved::CarriedBack;
+use self::names::{ContentProof, SpareName, StrayNames, of_kept};
+use self::next::{NameState, Reversal, UndoDecision, UndoFact, UndoFacts, UndoNeed, next};
 use self::trees::Trees;
 use self::volumes::Volumes;
 use crate::act::moving::copy::digest;
@@ -44,7 +47,7 @@ use crate::check::caller::Caller;
 use crate::check::dir;
 use crate::check::meta::{entitled, give_metadata, lacking};
 use crate::check::open_file::{self, OpenFile};
-use crate::journal::{self, JournalStep, Recorded, Steps, TreeAction};
+use crate::journal::{JournalStep, Recorded, RecordedCopy, Steps, TreeAction};
 use crate::leftovers::claim::{self, Blocked};
 use crate::options::RunMode;
 use crate::skip::Skip;
@@ -214,9 +217,57 @@ struct Original {
 
 /// State of a name, with a link not followed.
 struct NamedEntry {
-    dir: OwnedFd,
+    /// `None` if a dry run would have made its directory by then.
+    dir: Option<OwnedFd>,
     name: CString,
     stat: Option<FileStat>,
+}
+
+/// A step with a file that is being undone, and what was found and opened for that.
+struct UndoneStep<'e> {
+    entry: &'e JournalStep,
+    /// Copy that a move made or found.
+    copy: Option<&'e RecordedCopy>,
+    path: &'e [u8],
+    /// The name that the step changed.
+    found: NamedEntry,
+    /// File that has it.
+    there: Option<OpenFile>,
+    /// Reason why nothing is lost with that.
+    spare: Option<SpareName>,
+    /// Temporary name of the step's file, and its state.
+    aside: Option<(CString, FileStat)>,
+    /// The name that a file was moved to.
+    destination: Option<NamedEntry>,
+    /// File that has that.
+    moved: Option<OpenFile>,
+    /// Metadata with which that comes back.
+    carried: Option<CarriedBack>,
+}
+
+impl UndoneStep<'_> {
+    /// Returns the file that has the step's name; held from the first call on.
+    fn there(&mut self) -> Result<&mut OpenFile, Skip> {
+        held_once(&mut self.there, &self.found, self.path)
+    }
+
+    /// Returns the file that has the name to which the step's was moved.
+    fn moved(&mut self) -> Result<&mut OpenFile, Skip> {
+        let to = self.entry.destination().ok_or(Skip::Gone)?;
+        let named = self.destination.as_ref().ok_or(Skip::Gone)?;
+        held_once(&mut self.moved, named, &to)
+    }
+}
+
+fn held_once<'h>(
+    held: &'h mut Option<OpenFile>,
+    named: &NamedEntry,
+    path: &[u8],
+) -> Result<&'h mut OpenFile, Skip> {
+    Ok(match held {
+        Some(held) => held,
+        None => held.insert(named.hold(path)?),
+    })
 }
 
 /// A recorded path is the kernel's own: no link is expected anywhere in it.
@@ -242,6 +293,7 @@ fn find(path: &[u8], recorded: &Recorded) -> Result<NamedEntry, Skip> {
         }) => None,
         Err(failed) => return Err(failed.into()),
     };
+    let dir = Some(dir);
     Ok(NamedEntry { dir, name, stat })
 }
 
@@ -252,6 +304,11 @@ fn may_be(now: &Mark, before: &Mark) -> bool {
 }
 
 impl NamedEntry {
+    /// Returns its directory.
+    fn dir(&self) -> Result<&OwnedFd, Skip> {
+        self.dir.as_ref().ok_or(Skip::Gone)
+    }
+
     /// Returns the mark of the file, to be compared with a recorded one; `None` if there is no file
     /// of that number.
     fn mark(&self, recorded: &Mark) -> Option<Mark> {
@@ -260,7 +317,7 @@ impl NamedEntry {
             return None;
         }
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let held = rustix::fs::openat(&self.dir, &self.name, flags, Permissions::empty());
+        let held = rustix::fs::openat(self.dir.as_ref()?, &self.name, flags, Permissions::empty());
         Some(Mark {
             id,
             born_ns: held.ok().and_then(meta::born_ns),
@@ -280,16 +337,14 @@ impl NamedEntry {
 
     /// Holds the file that the name leads to; a symbolic link itself, not its target. Later changes
     /// to it show in its change time.
-    fn hold(self, path: &[u8]) -> Result<OpenFile, Skip> {
-        let expected = self.stat.ok_or(Skip::Gone)?;
+    fn hold(&self, path: &[u8]) -> Result<OpenFile, Skip> {
+        let expected = self.stat.as_ref().ok_or(Skip::Gone)?;
+        let dir = self.dir()?;
         let held = match expected.kind() {
             FileKind::Symlink => {
-                let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let file = rustix::fs::openat(&self.dir, &self.name, flags, Permissions::empty())
-                    .map_err(|errno| FailedCall { op: "open", errno })?;
-                OpenFile::link(file, &self.dir, &self.name, path)?
+                OpenFile::link(dirfd::open_link(dir, &self.name)?, dir, &self.name, path)?
             }
-            _ => OpenFile::find(&self.dir, &self.name, path)?,
+            _ => OpenFile::find(dir, &self.name, path)?,
         };
         if held.stat.id != expected.id {
             return Err(Skip::Changed);
@@ -326,7 +381,7 @@ impl Undo<'_> {
         &mut self,
         entry: &JournalStep,
         took_effect: Option<bool>,
-        copy: Option<journal::RecordedCopy>,
+        copy: Option<RecordedCopy>,
         path: &[u8],
     ) -> Result<UndoOutcome, Skip> {
         let made = copy.as_ref().map(|copy| copy.id);
@@ -343,7 +398,7 @@ impl Undo<'_> {
         if let Some((path, _)) = &back.original {
             self.came_back(entry, path);
         }
-        let outcome = match self.entry(entry, took_effect, copy, path) {
+        let outcome = match self.entry(entry, took_effect, copy.as_ref(), path) {
             Ok(UndoOutcome::Unneeded) if is_back => Ok(self.back(Vec::new())),
             Err(why) if is_back => {
                 Ok(self.back(vec![format!("what was moved, which stays: {why}")]))
@@ -375,149 +430,185 @@ impl Undo<'_> {
         Err(Skip::Rest { path: rest, why })
     }
 
+    /// Asks for what the [decision](next) needs until it is made, and acts on it.
     fn entry(
         &mut self,
         entry: &JournalStep,
         took_effect: Option<bool>,
-        copy: Option<journal::RecordedCopy>,
+        copy: Option<&RecordedCopy>,
         path: &[u8],
     ) -> Result<UndoOutcome, Skip> {
-        if self.mode == RunMode::DryRun && self.trees.foresees(path) {
-            return self.would_fill(entry, copy);
-        }
-        let kind = entry.kind();
         let found = self.find(path, &entry.target).map_err(|why| match why {
             // The file is perhaps where it was moved to.
             Skip::Gone => Skip::Missing(split(path).0.to_vec()),
             why => why,
         })?;
-        // A step that was never finished. After one that was, the name leads to another file, which
-        // was given the number that became free.
-        if took_effect != Some(true)
-            && !matches!(kind, Some(StepKind::Move(_) | StepKind::Reflink))
-            && found.may_be(&entry.target.mark())
-        {
-            self.remember(entry, path, ContentProof::Unproven);
-            return Ok(UndoOutcome::Unneeded);
-        }
-        match kind {
-            Some(StepKind::Hardlink | StepKind::Symlink(_)) => self.unlink(entry, path, found),
-            Some(StepKind::Delete) => self.recreate(entry, path, found, None),
-            Some(StepKind::Move(_)) => self.move_back(entry, took_effect, copy, path, found),
-            // It changed no name: reflinked files are separate files as they are.
-            Some(StepKind::Reflink) => {
-                self.is_recorded(entry, &found.hold(path)?)?;
-                Ok(UndoOutcome::Unneeded)
+        let mut facts = UndoFacts {
+            // Reading the journal let no other through.
+            kind: &entry.kind().ok_or(Skip::Changed)?,
+            took_effect,
+            copy: copy.map(|copy| copy.origin),
+            name: match &found.stat {
+                Some(stat) => NameState::Taken(stat.kind()),
+                None if self.foresees(path, entry) => NameState::Foreseen,
+                None => NameState::Free,
+            },
+            known: Vec::new(),
+        };
+        let mut step = UndoneStep {
+            entry,
+            copy,
+            path,
+            found,
+            there: None,
+            spare: None,
+            aside: None,
+            destination: None,
+            moved: None,
+            carried: None,
+        };
+        loop {
+            match next(&facts) {
+                UndoDecision::Need(need) => {
+                    let fact = self.find_out(need, &mut step)?;
+                    facts.known.push((need, fact));
+                }
+                UndoDecision::Refuse(why) => return Err(why),
+                UndoDecision::Unneeded(content) => {
+                    self.remember(entry, path, content);
+                    return Ok(UndoOutcome::Unneeded);
+                }
+                UndoDecision::KeepCopy(what) => {
+                    let path = Escaped(&step.moved()?.path);
+                    return Ok(self.back(vec![format!("the {what} of {path}, which stays")]));
+                }
+                UndoDecision::Reverse(reversal) => {
+                    return match self.mode {
+                        RunMode::DryRun => self.foresee(reversal, &mut step),
+                        RunMode::Execute => self.carry_out(reversal, &mut step),
+                    };
+                }
             }
-            // Reading the journal let nothing else through.
-            Some(StepKind::Leftover) | None => Err(Skip::Changed),
         }
     }
 
-    /// Puts a copy in the place of a hard or symbolic link to the kept file.
-    fn unlink(
-        &mut self,
-        entry: &JournalStep,
-        path: &[u8],
-        found: NamedEntry,
-    ) -> Result<UndoOutcome, Skip> {
-        let mut there = found.hold(path)?;
-        let ours = match entry.kind() {
+    /// Looks for what the decision needs next.
+    fn find_out(&mut self, need: UndoNeed, step: &mut UndoneStep<'_>) -> Result<UndoFact, Skip> {
+        let (entry, before) = (step.entry, step.entry.target.mark());
+        Ok(UndoFact::Is(match need {
+            UndoNeed::Original => step.found.may_be(&before),
+            UndoNeed::ProvenOriginal => {
+                let now = step.found.mark(&before);
+                now.is_some_and(|now| now.proves_mounted(&before))
+            }
+            UndoNeed::Link => self.is_link(entry, step.there()?)?,
+            UndoNeed::Spare => {
+                step.spare = Some(self.prove_spare(entry, step.there()?)?);
+                true
+            }
+            UndoNeed::SetAside => {
+                let dir = &step.there()?.dir;
+                step.aside = self.leftovers.original(entry, dir, self.cancel);
+                step.aside.is_some()
+            }
+            UndoNeed::Content => has_content(entry, step.there()?, self.cancel)?,
+            UndoNeed::Metadata => {
+                let before = entry.target.metadata().ok_or(Skip::Changed)?;
+                let own = step.there()?.metadata()?;
+                let times = || (before.mtime_ns != own.mtime_ns).then_some("modification time");
+                return Ok(UndoFact::Lacks(lacking(&before, &own).or_else(times)));
+            }
+            UndoNeed::GivenBack => self.made.contains(&step.there()?.stat.id),
+            UndoNeed::Foreseen => self.foresees(&entry.destination().ok_or(Skip::Gone)?, entry),
+            UndoNeed::Destination => return Ok(UndoFact::Leads(self.find_destination(step)?)),
+            UndoNeed::Moved => self.prove_moved(step)?,
+            UndoNeed::InPlace => self.is_in_place(step)?,
+            UndoNeed::Pair => self.prove_pair(step).map(|()| true)?,
+            UndoNeed::Loss => return Ok(UndoFact::Loses(self.loss(step)?)),
+        }))
+    }
+
+    /// Returns true if a file is the kept one, or a link to it, as the step left its name.
+    fn is_link(&self, entry: &JournalStep, there: &OpenFile) -> Result<bool, Skip> {
+        match entry.kind() {
             Some(StepKind::Symlink(_)) if there.stat.kind() == FileKind::Symlink => {
-                let kept = || entry.kept_file.path().unwrap_or_default();
                 match meta::stat_through(&there.dir, &there.name) {
-                    Ok(leads) => {
-                        leads.id == entry.kept_file.id() || Some(leads.id) == self.kept_now(entry)
+                    Ok(to) => {
+                        Ok(to.id == entry.kept_file.id() || Some(to.id) == self.kept_now(entry))
                     }
-                    Err(_) if self.foresees(&kept(), entry) => true,
-                    Err(failed) => return Err(of_kept(entry, failed.into())),
+                    Err(_) if self.foresees(&entry.kept_file.path().unwrap_or_default(), entry) => {
+                        Ok(true)
+                    }
+                    Err(failed) => Err(of_kept(entry, failed.into())),
                 }
             }
             Some(StepKind::Hardlink) => {
                 let shared = || there.stat.nlink > 1 && Some(there.stat.id) == self.kept_now(entry);
-                may_be(&there.mark(), &entry.kept_file.mark()) || shared()
+                Ok(may_be(&there.mark(), &entry.kept_file.mark()) || shared())
             }
-            _ => false,
-        };
-        if !ours {
-            return self.separate(entry, &there);
-        }
-        let spare = self.prove_spare(entry, &mut there)?;
-        let aside = self.leftovers.original(entry, &there.dir, self.cancel);
-        if let Some((temp, stat)) = aside {
-            let _claim = claim::alone(&there.dir).ok_or(Skip::InUse)?;
-            let lost = match self.would(&[&there.dir])? {
-                true => {
-                    let aside = sibling(path, temp.as_bytes());
-                    self.would_lead(path, &aside);
-                    self.would_go(&aside);
-                    self.stands(entry, stat.id, path, stat.nlink)
-                }
-                false => {
-                    put_in_place(&there, &temp, stat.id, || spare.check(&there))?;
-                    self.stands_at(entry, stat.id, path, &there.dir)
-                }
-            };
-            self.leftovers.forget(&there.dir, &temp);
-            return Ok(self.back(lost.into_iter().collect()));
-        }
-        if self.mode == RunMode::DryRun {
-            return self.would_make(entry, Some(&there.dir), Some(&there));
-        }
-        let _claim = self.blocked.claim(&there.dir, self.cancel)?;
-        let (temp, id, lost) = self.make(entry, &there.dir, Some(&there))?;
-        replace(&there, &temp, id, || spare.check(&there))?;
-        Ok(self.done(entry, id, path, &there.dir, lost))
-    }
-
-    /// Accepts a separate file with the recorded content and metadata: undo was run before. Any
-    /// other is another program's work since, or was refused to an earlier undo; a file that this
-    /// undo made for a later run's step gets the metadata of this step.
-    fn separate(&mut self, entry: &JournalStep, there: &OpenFile) -> Result<UndoOutcome, Skip> {
-        self.is_recorded(entry, there)?;
-        let before = entry.target.metadata().ok_or(Skip::Changed)?;
-        let own = there.metadata()?;
-        let times = || (before.mtime_ns != own.mtime_ns).then_some("modification time");
-        let lacks = lacking(&before, &own).or_else(times);
-        let mut lost = Vec::new();
-        if let Some(what) = lacks {
-            if !self.made.contains(&there.stat.id) {
-                return Err(Skip::Incomplete(what));
-            }
-            let (metadata, left_out) = entitled(before, &there.stat, Some(&own));
-            lost = match self.mode {
-                RunMode::Execute => give_metadata(&metadata, &there.file, PresentAcl::InUse),
-                RunMode::DryRun => self.would_give(&metadata, Some(&there.dir)).1,
-            };
-            lost.extend(left_out);
-        }
-        self.remember(entry, &there.path, ContentProof::Proven);
-        match lacks {
-            None => Ok(UndoOutcome::Unneeded),
-            Some(_) => Ok(self.back(lost)),
+            _ => Ok(false),
         }
     }
 
-    /// Gives a deleted name its content back, from `source` rather than from
-    /// the kept file.
-    fn recreate(
+    /// Takes a step back.
+    fn carry_out(
         &mut self,
-        entry: &JournalStep,
-        path: &[u8],
-        found: NamedEntry,
-        source: Option<&OpenFile>,
+        reversal: Reversal,
+        step: &mut UndoneStep<'_>,
     ) -> Result<UndoOutcome, Skip> {
-        if found.stat.is_some() {
-            return self.separate(entry, &found.hold(path)?);
+        let (entry, path) = (step.entry, step.path);
+        match reversal {
+            Reversal::GiveMetadata => {
+                let there = step.there()?;
+                let (metadata, left_out) = self.owed(entry, there)?;
+                let mut lost = give_metadata(&metadata, &there.file, PresentAcl::InUse);
+                lost.extend(left_out);
+                self.remember(entry, path, ContentProof::Proven);
+                Ok(self.back(lost))
+            }
+            Reversal::PutInPlace => {
+                let (Some((temp, stat)), Some(spare)) = (step.aside.take(), step.spare) else {
+                    return Err(Skip::Gone);
+                };
+                let there = step.there()?;
+                let _claim = claim::alone(&there.dir).ok_or(Skip::InUse)?;
+                put_in_place(there, &temp, stat.id, || spare.check(there))?;
+                self.leftovers.forget(&there.dir, &temp);
+                Ok(self.done(entry, stat.id, path, &there.dir, Vec::new()))
+            }
+            Reversal::Replace => {
+                let spare = step.spare.ok_or(Skip::Gone)?;
+                let there = step.there()?;
+                let _claim = self.blocked.claim(&there.dir, self.cancel)?;
+                let (temp, id, lost) = self.make(entry, &there.dir, Some(there))?;
+                replace(there, &temp, id, || spare.check(there))?;
+                Ok(self.done(entry, id, path, &there.dir, lost))
+            }
+            Reversal::Make => {
+                let source = self.found_copy(entry);
+                let (dir, name) = (step.found.dir()?, &step.found.name);
+                let _claim = self.blocked.claim(dir, self.cancel)?;
+                let (temp, id, lost) = self.make(entry, dir, source.as_ref())?;
+                give_name(dir, &temp, id, name)?;
+                let _ = content::sync_dir(dir);
+                Ok(self.done(entry, id, path, dir, lost))
+            }
+            Reversal::BringBack(how) => self.bring_back(step, how),
+            Reversal::RemoveCopy => self.remove_copy(step),
+            // In a real run nothing is foreseen.
+            Reversal::BringForeseen => Err(Skip::Gone),
         }
-        if self.mode == RunMode::DryRun {
-            return self.would_make(entry, Some(&found.dir), source);
-        }
-        let _claim = self.blocked.claim(&found.dir, self.cancel)?;
-        let (temp, id, lost) = self.make(entry, &found.dir, source)?;
-        give_name(&found.dir, &temp, id, &found.name)?;
-        let _ = content::sync_dir(&found.dir);
-        Ok(self.done(entry, id, path, &found.dir, lost))
+    }
+
+    /// Returns the metadata that a file of this undo's making is to have once more, and the parts of
+    /// it that it is not entitled to.
+    fn owed(
+        &self,
+        entry: &JournalStep,
+        there: &OpenFile,
+    ) -> Result<(FileMetadata, Vec<String>), Skip> {
+        let before = entry.target.metadata().ok_or(Skip::Changed)?;
+        Ok(entitled(before, &there.stat, Some(&there.metadata()?)))
     }
 
     /// Proves that an open file has the content that the step was about.

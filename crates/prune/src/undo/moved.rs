@@ -7,8 +7,9 @@ use bc_fs::Escaped;
 use bc_fs::meta::clipped;
 use bc_walk::{FileKind, FileStat};
 
-use super::names::{Another, ContentProof};
-use super::{NamedEntry, Undo, UndoOutcome, may_be};
+use super::names::Another;
+use super::next::Destination;
+use super::{Undo, UndoOutcome, UndoneStep, may_be};
 use crate::act::moving::aside::take_back;
 use crate::act::moving::existing_target::Arrived;
 use crate::act::moving::relocate::{Move, MoveMeans, MoveMethod};
@@ -17,7 +18,6 @@ use crate::check::compare::compare;
 use crate::check::dir::Dir;
 use crate::check::meta::{carried_back, entitled, not_in};
 use crate::check::open_file::OpenFile;
-use crate::journal::record::CopyOrigin;
 use crate::journal::{JournalStep, RecordedCopy, Steps};
 use crate::options::OnMetadataDiff;
 use crate::skip::Skip;
@@ -52,111 +52,108 @@ impl Undo<'_> {
         false
     }
 
-    pub(super) fn move_back(
-        &mut self,
-        entry: &JournalStep,
-        took_effect: Option<bool>,
-        copy: Option<RecordedCopy>,
-        path: &[u8],
-        found: NamedEntry,
-    ) -> Result<UndoOutcome, Skip> {
-        let from = entry.destination().ok_or(Skip::Gone)?;
-        let moved = match self.find(&from, &entry.target) {
-            Ok(moved) => Some(moved).filter(|moved| moved.stat.is_some()),
+    /// Finds what the name leads to that the step's file was moved to.
+    pub(super) fn find_destination(&self, step: &mut UndoneStep<'_>) -> Result<Destination, Skip> {
+        let to = step.entry.destination().ok_or(Skip::Gone)?;
+        let found = match self.find(&to, &step.entry.target) {
+            Ok(found) => found,
             // The run was killed before the directory was made, or it went since.
-            Err(Skip::Gone) => None,
+            Err(Skip::Gone) => return Ok(Destination::Free),
             Err(why) => return Err(why),
         };
-        if copy
-            .as_ref()
-            .is_some_and(|copy| copy.origin == CopyOrigin::Found)
-        {
-            return self.leave_copy(entry, path, found, moved, &from);
-        }
-        let Some(here) = &found.stat else {
-            if self.foresees(&from, entry) {
-                self.would(&[&found.dir])?;
-                return self.would_bring_made(entry, &from, Some(&found.dir));
-            }
-            let moved = moved.ok_or_else(|| Skip::Missing(from.clone()))?;
-            let moved = moved.hold(&from)?;
-            return self.bring_back(entry, copy.as_ref(), path, found, moved);
+        let made = |copy: &RecordedCopy| found.may_be(&copy.mark);
+        let leads = match &found.stat {
+            None => Destination::Free,
+            Some(_) if step.copy.is_some_and(made) => Destination::Copy,
+            Some(_) => Destination::Other,
         };
-        if here.kind() != FileKind::File {
-            return Err(Skip::NotRegular);
-        }
-        let before = entry.target.mark();
-        let in_place = found.may_be(&before);
-        let Some(there) = moved else {
-            // Never moved, or back already. A number that became free may be another file's.
-            let is_it = in_place && took_effect != Some(true)
-                || found
-                    .mark(&before)
-                    .is_some_and(|now| now.proves_mounted(&before));
-            if !is_it {
-                self.is_recorded(entry, &found.hold(path)?)?;
-            }
-            self.remember(entry, path, ContentProof::Unproven);
-            return Ok(UndoOutcome::Unneeded);
+        step.destination = Some(found);
+        Ok(leads)
+    }
+
+    /// Proves that the file which was moved, or stands for it, may come back; returns true if it is
+    /// the moved file itself.
+    pub(super) fn prove_moved(&self, step: &mut UndoneStep<'_>) -> Result<bool, Skip> {
+        let entry = step.entry;
+        let held = step.moved()?;
+        held.watch()?;
+        self.is_recorded(entry, held)?;
+        Ok(may_be(&held.mark(), &entry.target.mark()))
+    }
+
+    /// Returns true if the file in its place has the metadata that undo would give it.
+    pub(super) fn is_in_place(&self, step: &mut UndoneStep<'_>) -> Result<bool, Skip> {
+        let (entry, copy) = (step.entry, step.copy);
+        let wanted = self.wanted(entry, copy, step.moved()?)?;
+        let here = step.found.stat.as_ref();
+        Ok(here.is_some_and(|here| is_restored(entry, &wanted, here)))
+    }
+
+    /// Proves that the file in its place and the one that it was moved to are two, and equal.
+    pub(super) fn prove_pair(&self, step: &mut UndoneStep<'_>) -> Result<(), Skip> {
+        step.there()?;
+        step.moved()?;
+        let (Some(original), Some(copy)) = (&mut step.there, &mut step.moved) else {
+            return Err(Skip::Gone);
         };
-        let made = |copy: &RecordedCopy| there.may_be(&copy.mark);
-        if in_place && !copy.as_ref().is_some_and(made) {
-            return Ok(UndoOutcome::Unneeded);
+        if copy.stat.kind() != FileKind::File || copy.stat.id == original.stat.id {
+            return Err(Skip::DestinationExists(None));
         }
-        let here = here.clone();
-        let there = there.hold(&from)?;
-        let ours = copy.as_ref().is_some_and(|copy| is_copy(copy, &there));
-        let wanted = self.wanted(entry, copy.as_ref(), &there)?;
-        if in_place || is_restored(entry, &wanted, &here) {
-            self.withdraw(entry, path, found, there, ours.then_some(&wanted))
-        } else {
-            Err(Skip::DestinationExists(None))
+        check_distinct(original, copy)?;
+        copy.watch()?;
+        original.watch()?;
+        let size = step.entry.target.stamp().size;
+        match compare(&original.file, &copy.file, size, self.cancel) {
+            Ok(found) if Some(found) == step.entry.digest() => Ok(()),
+            Err(Skip::Cancelled) => Err(Skip::Cancelled),
+            // Another process works with one of them: both stay.
+            _ => Err(Skip::DestinationExists(Some("its copy differs"))),
         }
     }
 
+    /// Returns the part of the moved file that the one in its place does not have.
+    pub(super) fn loss(&self, step: &mut UndoneStep<'_>) -> Result<Option<String>, Skip> {
+        let has = step.there()?.metadata()?;
+        let (entry, copy) = (step.entry, step.copy);
+        let back = self.carried(entry, copy, step.moved()?)?;
+        let lost = back.stays(&has);
+        step.carried = Some(back);
+        Ok(lost)
+    }
+
     /// Gives a moved file its name back.
-    fn bring_back(
+    pub(super) fn bring_back(
         &mut self,
-        entry: &JournalStep,
-        copy: Option<&RecordedCopy>,
-        path: &[u8],
-        found: NamedEntry,
-        mut held: OpenFile,
+        step: &mut UndoneStep<'_>,
+        how: MoveMethod,
     ) -> Result<UndoOutcome, Skip> {
-        held.watch()?;
-        self.is_recorded(entry, &held)?;
-        if self.would(&[&found.dir, &held.dir])? {
-            return self.would_bring(entry, copy, &held, Some(&found.dir));
-        }
+        let (entry, path, copy) = (step.entry, step.path, step.copy);
+        step.moved()?;
+        let (Some(held), found) = (&step.moved, &step.found) else {
+            return Err(Skip::Gone);
+        };
         held.check()?;
-        let same = may_be(&held.mark(), &entry.target.mark());
-        let wanted = self.wanted(entry, copy, &held)?;
-        let own = held.metadata()?;
-        let (metadata, lost) = entitled(wanted.clone(), &held.stat, Some(&own));
-        // FileMetadata that the file system of the run's own copy did not take need not stay.
-        let ours = copy.is_some_and(|copy| is_copy(copy, &held));
-        let stays = |made: &FileMetadata| not_in(&own, made, ours.then_some(&wanted));
+        let back = self.carried(entry, copy, held)?;
+        let stays = |made: &FileMetadata| back.stays(made);
         let with = match self.another(entry) {
-            Some(Another::There(other, _)) => other.stat.as_ref().map(|stat| Arrived {
-                id: stat.id,
-                dir: Dir::new(other.dir),
-                name: other.name,
-            }),
+            Some(Another::There(other, _)) => {
+                let id = other.stat.as_ref().map(|stat| stat.id);
+                id.zip(other.dir).map(|(id, dir)| Arrived {
+                    id,
+                    dir: Dir::new(dir),
+                    name: other.name,
+                })
+            }
             Some(Another::Foreseen(_)) | None => None,
         };
         let placed = Move {
-            target: &held,
-            to_dir: &found.dir,
+            target: held,
+            to_dir: found.dir()?,
             name: &found.name,
             to: path,
-            // A file that is not the moved one keeps its metadata.
-            how: if same {
-                MoveMethod::Rename
-            } else {
-                MoveMethod::Copy
-            },
-            metadata,
-            lost,
+            how,
+            metadata: back.metadata.clone(),
+            lost: back.lost.clone(),
             on_metadata_diff: OnMetadataDiff::Ignore,
             with: with.as_ref(),
             stays: Some(&stays),
@@ -181,16 +178,36 @@ impl Undo<'_> {
             )),
         }
         if placed.copied {
-            return Ok(self.done(entry, placed.id, path, &found.dir, lost));
+            return Ok(self.done(entry, placed.id, path, found.dir()?, lost));
         }
         self.came_back(entry, path);
         Ok(UndoOutcome::Restored { lost })
     }
 
+    /// Returns the metadata with which a moved file comes back where it cannot be renamed.
+    pub(super) fn carried(
+        &self,
+        entry: &JournalStep,
+        copy: Option<&RecordedCopy>,
+        held: &OpenFile,
+    ) -> Result<CarriedBack, Skip> {
+        let wanted = self.wanted(entry, copy, held)?;
+        let own = held.metadata()?;
+        let (metadata, lost) = entitled(wanted.clone(), &held.stat, Some(&own));
+        Ok(CarriedBack {
+            counts: copy
+                .is_some_and(|copy| is_copy(copy, held))
+                .then_some(wanted),
+            own,
+            metadata,
+            lost,
+        })
+    }
+
     /// Returns the metadata that the file is to have in its place: that of the moved file now, with
     /// the earlier values where the move lost them; for a file that is not the moved one, the moved
     /// one's earlier metadata.
-    pub(super) fn wanted(
+    fn wanted(
         &self,
         entry: &JournalStep,
         copy: Option<&RecordedCopy>,
@@ -206,60 +223,14 @@ impl Undo<'_> {
         }
     }
 
-    /// Restores the file whose copy the run had found at its destination: that copy is not the
-    /// run's, and stays. Even if it is gone or changed since, it is not needed: the kept file has
-    /// the content.
-    fn leave_copy(
-        &mut self,
-        entry: &JournalStep,
-        path: &[u8],
-        found: NamedEntry,
-        moved: Option<NamedEntry>,
-        from: &[u8],
-    ) -> Result<UndoOutcome, Skip> {
-        let source = moved
-            .and_then(|moved| moved.hold(from).ok())
-            .filter(|held| self.is_recorded(entry, held).is_ok());
-        self.recreate(entry, path, found, source.as_ref())
-    }
-
-    /// Removes the copy at the destination while the file is in its place: the move was killed
-    /// before the original went, or undo after it was restored.
-    fn withdraw(
-        &mut self,
-        entry: &JournalStep,
-        path: &[u8],
-        original: NamedEntry,
-        mut copy: OpenFile,
-        wanted: Option<&FileMetadata>,
-    ) -> Result<UndoOutcome, Skip> {
-        let mut original = original.hold(path)?;
-        if copy.stat.kind() != FileKind::File || copy.stat.id == original.stat.id {
-            return Err(Skip::DestinationExists(None));
-        }
-        check_distinct(&original, &copy)?;
-        copy.watch()?;
-        original.watch()?;
-        let size = entry.target.stamp().size;
-        match compare(&original.file, &copy.file, size, self.cancel) {
-            Ok(found) if Some(found) == entry.digest() => {}
-            Err(Skip::Cancelled) => return Err(Skip::Cancelled),
-            // Another process works with one of them: both stay.
-            _ => return Err(Skip::DestinationExists(Some("its copy differs"))),
-        }
-        let (own, has) = (copy.metadata()?, original.metadata()?);
-        if let Some(what) = not_in(&own, &has, wanted) {
-            let path = Escaped(&copy.path);
-            return Ok(self.back(vec![format!("the {what} of {path}, which stays")]));
-        }
-        if self.would(&[&copy.dir])? {
-            if let Some(from) = entry.destination() {
-                self.would_go(&from);
-            }
-            let lost = self.stands(entry, original.stat.id, path, original.stat.nlink);
-            let lost = lost.into_iter().collect();
-            return Ok(UndoOutcome::Would { lost });
-        }
+    /// Removes the copy at the destination: the file is in its place.
+    pub(super) fn remove_copy(&mut self, step: &mut UndoneStep<'_>) -> Result<UndoOutcome, Skip> {
+        let (entry, path) = (step.entry, step.path);
+        let (Some(original), Some(copy), Some(CarriedBack { own, .. })) =
+            (&step.there, &step.moved, &step.carried)
+        else {
+            return Err(Skip::Gone);
+        };
         let _claim = self.blocked.claim(&copy.dir, self.cancel)?;
         let (id, dir) = (original.stat.id, &original.dir);
         let is_spare = || {
@@ -268,8 +239,29 @@ impl Undo<'_> {
             content::sync_dir(dir)?;
             original.check()
         };
-        take_back(&copy, &own, &original, is_spare, &self.temps)?;
+        take_back(copy, own, original, is_spare, &self.temps)?;
         Ok(self.done(entry, id, path, dir, Vec::new()))
+    }
+}
+
+/// Metadata with which a moved file comes back as a copy.
+pub(super) struct CarriedBack {
+    /// Metadata of the moved file.
+    own: FileMetadata,
+    /// Metadata that the copy gets.
+    pub(super) metadata: FileMetadata,
+    /// Parts that it is not entitled to.
+    pub(super) lost: Vec<String>,
+    /// All that counts of the metadata of the run's own copy: what the file system there did not
+    /// take need not stay.
+    counts: Option<FileMetadata>,
+}
+
+impl CarriedBack {
+    /// Returns the part of the moved file that would be lost if only a file that was `made` with
+    /// this metadata were left.
+    pub(super) fn stays(&self, made: &FileMetadata) -> Option<String> {
+        not_in(&self.own, made, self.counts.as_ref())
     }
 }
 

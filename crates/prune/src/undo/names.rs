@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
-use bc_digest::Digest;
 use bc_edit::entry;
+use bc_edit::metadata::FileMetadata;
 use bc_edit::names::prune as prune_names;
 use bc_edit::names::prune::Mark;
 use bc_fs::dirfd;
@@ -44,7 +44,7 @@ pub(super) struct StrayNames {
 }
 
 /// Knowledge that a file has the content of the step's.
-#[derive(Clone, Copy, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum ContentProof {
     Proven,
     Unproven,
@@ -56,6 +56,32 @@ pub(super) enum Another {
     There(NamedEntry, Vec<u8>),
     /// It is the first one of a file that a dry run would have made: its path.
     Foreseen(Vec<u8>),
+}
+
+/// Copy as which a file is made again.
+pub(super) struct PlannedCopy<'t> {
+    source: ContentSource<'t>,
+    pub(super) metadata: FileMetadata,
+    /// Parts of the recorded metadata that it is not entitled to.
+    pub(super) left_out: Vec<String>,
+}
+
+/// File that has the content of a copy.
+enum ContentSource<'t> {
+    There(&'t OpenFile),
+    Kept(Box<OpenFile>),
+    /// A dry run would have made it by then.
+    Foreseen,
+}
+
+impl ContentSource<'_> {
+    fn file(&self) -> Option<&OpenFile> {
+        match self {
+            ContentSource::There(held) => Some(held),
+            ContentSource::Kept(held) => Some(held),
+            ContentSource::Foreseen => None,
+        }
+    }
 }
 
 /// Reason why nothing is lost with a name that a file loses.
@@ -215,15 +241,16 @@ impl Undo<'_> {
         if self.overlay.is_made(path) {
             return None;
         }
-        let (dir, name) = dir::open_parent(&reference(self.now(path)?, &entry.target)).ok()?;
+        let now = self.overlay.now(path)?;
+        let (dir, name) = dir::open_parent(&reference(&now, &entry.target)).ok()?;
         OpenFile::find(&dir, &name, path).ok()
     }
 }
 
 impl Undo<'_> {
-    /// Makes the file that the entry records, under a temporary name in `dir`: a copy of the
-    /// content with the recorded metadata or, where [another name](Undo::another) of the same
-    /// file is there, one more name of that.
+    /// Makes the file that the entry records, under a temporary name in `dir`: a
+    /// [copy](Undo::planned_copy) or, where [another name](Undo::another) of the same file is there,
+    /// one more name of that.
     pub(super) fn make(
         &mut self,
         entry: &JournalStep,
@@ -232,16 +259,18 @@ impl Undo<'_> {
     ) -> Result<(CString, Identity, Vec<String>), Skip> {
         if let Some(Another::There(other, _)) = self.another(entry)
             && let Some(id) = other.stat.as_ref().map(|stat| stat.id)
+            && let Some(from) = &other.dir
             && let Ok(temp) = self
                 .temps
-                .name(|temp| entry::link(&other.dir, &other.name, dir, temp))
+                .name(|temp| entry::link(from, &other.name, dir, temp))
         {
             if identity_at(dir, &temp)? == Some(id) {
                 return Ok((temp, id, Vec::new()));
             }
             return Err(Skip::Changed);
         }
-        let made = self.copy_of(entry, dir, there)?;
+        let planned = self.planned_copy(entry, there)?;
+        let made = self.copy_of(entry, &planned, dir)?;
         // From here on it is not merely a copy in the making.
         let renamed = self
             .temps
@@ -249,42 +278,58 @@ impl Undo<'_> {
         if renamed.is_err() {
             let _ = temp::withdraw(dir, &made.name, made.id);
         }
-        Ok((renamed?, made.id, made.refused))
+        let lost = [made.refused, planned.left_out].concat();
+        Ok((renamed?, made.id, lost))
+    }
+
+    /// Returns the copy as which the entry's file is made again: of the file that is `there`, or else
+    /// of the kept one, with the recorded metadata.
+    pub(super) fn planned_copy<'t>(
+        &self,
+        entry: &JournalStep,
+        there: Option<&'t OpenFile>,
+    ) -> Result<PlannedCopy<'t>, Skip> {
+        let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
+        let source = match there {
+            Some(held) if held.stat.kind() == FileKind::File => ContentSource::There(held),
+            _ if self.foresees_kept(entry) => ContentSource::Foreseen,
+            _ => ContentSource::Kept(Box::new(self.kept_file(entry)?)),
+        };
+        let (metadata, left_out) = match source.file() {
+            Some(held) => {
+                self.prove_source(entry, held)?;
+                entitled(metadata, &held.stat, None)
+            }
+            None => (metadata, Vec::new()),
+        };
+        Ok(PlannedCopy {
+            source,
+            metadata,
+            left_out,
+        })
     }
 
     fn copy_of(
-        &mut self,
+        &self,
         entry: &JournalStep,
+        planned: &PlannedCopy<'_>,
         dir: &OwnedFd,
-        there: Option<&OpenFile>,
     ) -> Result<ProvenCopy, Skip> {
-        let expected: Digest = entry.digest().ok_or(Skip::Changed)?;
-        let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
-        let kept;
-        let source = match there {
-            Some(held) if held.stat.kind() == FileKind::File => held,
-            _ => {
-                kept = self.kept_file(entry)?;
-                &kept
-            }
-        };
-        let (metadata, left_out) = entitled(metadata, &source.stat, None);
-        self.prove_source(entry, source)?;
-        let mut made = copy(
+        let source = planned.source.file().ok_or(Skip::Gone)?;
+        let made = copy(
             CopiedFile {
                 file: &source.file,
                 size: entry.target.stamp().size,
                 blocks: Blocks::Own,
                 original: None,
             },
-            &metadata,
+            &planned.metadata,
             Some(&entry.target.flags()),
             dir,
             &self.temps,
             self.cancel,
         )?;
-        made.refused.extend(left_out);
-        if made.digest != expected {
+        if Some(made.digest) != entry.digest() {
             let _ = temp::withdraw(dir, &made.name, made.id);
             return Err(of_kept(entry, Skip::KeptFileChanged));
         }
@@ -336,6 +381,13 @@ impl Undo<'_> {
             .and_then(|found| found.hold(&path))
             .and_then(is_file)
             .map_err(|why| of_kept(entry, why))
+    }
+
+    /// Returns the file that a move had found as its copy, if that is there and has the content.
+    pub(super) fn found_copy(&self, entry: &JournalStep) -> Option<OpenFile> {
+        let to = entry.destination()?;
+        let held = self.find(&to, &entry.target).ok()?.hold(&to).ok()?;
+        self.is_recorded(entry, &held).is_ok().then_some(held)
     }
 
     /// Returns the identity of the regular file that the path of the kept one leads to by now.

@@ -42,23 +42,9 @@ pub(super) struct Trees {
     pub(super) filled: HashSet<Vec<u8>>,
     /// Paths that are as the journal recorded them; reported only of journals about directories.
     pub(super) settled: HashSet<Vec<u8>>,
-    /// Directories that a dry run would have made.
-    foreseen: HashSet<Vec<u8>>,
 }
 
 impl Trees {
-    /// Returns true if the path lies in a directory that a dry run would have made by then.
-    pub(super) fn foresees(&self, path: &[u8]) -> bool {
-        let mut at = split(path).0;
-        while at.len() > 1 {
-            if self.foreseen.contains(at) {
-                return true;
-            }
-            at = split(at).0;
-        }
-        false
-    }
-
     /// Records that a step's name is as it was, by this undo or an earlier one.
     pub(super) fn settle(&mut self, path: &[u8], index: &Index) {
         if !index.emptied.is_empty() {
@@ -80,12 +66,7 @@ impl Undo<'_> {
         entry: &JournalStep,
         path: &[u8],
     ) -> Result<UndoOutcome, Skip> {
-        if self.mode == RunMode::DryRun
-            && (self.trees.foresees(path) || self.trees.foreseen.contains(path))
-        {
-            return self.would_make_again(action, entry, path);
-        }
-        let found = find(path, &entry.target).map_err(|why| match why {
+        let found = self.find(path, &entry.target).map_err(|why| match why {
             Skip::Gone => Skip::Missing(split(path).0.to_vec()),
             why => why,
         })?;
@@ -95,29 +76,6 @@ impl Undo<'_> {
             TreeAction::MoveDirectory => self.rename_back(entry, path, found),
             TreeAction::Empty => self.finish(entry, path, found),
         }
-    }
-
-    /// Returns a dry run's outcome of a directory that would be made, or of an entry in one.
-    fn would_make_again(
-        &mut self,
-        action: TreeAction,
-        entry: &JournalStep,
-        path: &[u8],
-    ) -> Result<UndoOutcome, Skip> {
-        let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
-        let lost = match action {
-            TreeAction::Empty => self.would_give(&metadata, None).1,
-            TreeAction::RemoveLink => self.would_own(&metadata),
-            TreeAction::RemoveDirectory | TreeAction::MoveDirectory => Vec::new(),
-        };
-        match action {
-            TreeAction::Empty if lost.is_empty() => return Ok(UndoOutcome::Unneeded),
-            TreeAction::RemoveDirectory | TreeAction::MoveDirectory => {
-                self.trees.foreseen.insert(path.to_vec());
-            }
-            TreeAction::Empty | TreeAction::RemoveLink => {}
-        }
-        Ok(UndoOutcome::Would { lost })
     }
 
     /// Returns the properties that a link would not be given.
@@ -141,21 +99,23 @@ impl Undo<'_> {
             None => {}
         }
         let mut lost = Vec::new();
-        if volume::was_subvolume(entry.target.id().ino, &found.dir) {
+        let is_subvolume = |dir| volume::was_subvolume(entry.target.id().ino, dir);
+        if found.dir.as_ref().is_some_and(is_subvolume) {
             lost.push("being a subvolume: it is a plain directory".to_owned());
         }
-        if self.would(&[&found.dir])? {
-            self.trees.foreseen.insert(path.to_vec());
+        if self.would(&found.dir)? {
+            self.overlay.make_dir(path);
             return Ok(UndoOutcome::Would { lost });
         }
+        let dir = found.dir()?;
         // For us alone until all of it is there.
-        entry::make_dir(&found.dir, &found.name, 0o700)?;
-        let made = dirfd::open_listed(&found.dir, &found.name).and_then(|made| {
+        entry::make_dir(dir, &found.name, 0o700)?;
+        let made = dirfd::open_listed(dir, &found.name).and_then(|made| {
             // A refusal is reported when the other flags are given.
             let _ = entry.target.flags().of_empty().give(&made);
             meta::stat(&made)
         });
-        let _ = content::sync_dir(&found.dir);
+        let _ = content::sync_dir(dir);
         // Otherwise it is looked at as that of a killed undo is.
         if let Ok(made) = made {
             self.trees.made.insert(path.to_vec(), made.id);
@@ -172,7 +132,7 @@ impl Undo<'_> {
         let text = entry.text().ok_or(Skip::Changed)?;
         match &found.stat {
             Some(stat) if stat.kind() == FileKind::Symlink => {
-                let there = dirfd::link_text(dirfd::open_link(&found.dir, &found.name)?)?;
+                let there = dirfd::link_text(dirfd::open_link(found.dir()?, &found.name)?)?;
                 if there != text {
                     return Err(Skip::Changed);
                 }
@@ -186,14 +146,14 @@ impl Undo<'_> {
             Some(_) => return Err(Skip::Changed),
             None => {}
         }
-        if self.would(&[&found.dir])? {
+        if self.would(&found.dir)? {
             let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
             let lost = self.would_own(&metadata);
             self.leftovers.clear_links(entry, &text, self.mode);
             return Ok(UndoOutcome::Would { lost });
         }
         let lost = self.place_link(entry, &text, &found)?;
-        let _ = content::sync_dir(&found.dir);
+        let _ = content::sync_dir(found.dir()?);
         self.trees.filled(path);
         self.leftovers.clear_links(entry, &text, self.mode);
         self.take_back_link(entry, &text, &found);
@@ -209,10 +169,11 @@ impl Undo<'_> {
         found: &NamedEntry,
     ) -> Result<Vec<String>, Skip> {
         let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
-        let _claim = self.blocked.claim(&found.dir, self.cancel)?;
+        let dir = found.dir()?;
+        let _claim = self.blocked.claim(dir, self.cancel)?;
         let mut held = None;
         let temp = self.temps.name(|temp| {
-            held = made::make_link(text, &found.dir, temp)?;
+            held = made::make_link(text, dir, temp)?;
             Ok(())
         })?;
         // Its name was given to another file.
@@ -222,7 +183,7 @@ impl Undo<'_> {
             lost.push(not_given(errno));
         }
         let made = meta::stat(&held)?.id;
-        give_name(&found.dir, &temp, made, &found.name)?;
+        give_name(dir, &temp, made, &found.name)?;
         Ok(lost)
     }
 
@@ -244,7 +205,7 @@ impl Undo<'_> {
         let Ok(_claim) = self.blocked.claim(&made.dir, self.cancel) else {
             return;
         };
-        let stands = || match link_text(&back.dir, &back.name).as_deref() == Some(text) {
+        let stands = || match link_text(back.dir()?, &back.name).as_deref() == Some(text) {
             true => Ok(()),
             false => Err(Skip::Changed),
         };
@@ -265,14 +226,19 @@ impl Undo<'_> {
             };
         }
         let to = entry.destination().ok_or(Skip::Changed)?;
-        let there = find(&to, &entry.target)?;
+        let there = self.find(&to, &entry.target)?;
         match &there.stat {
             Some(stat) if stat.kind() == FileKind::Dir => {}
             Some(_) => return Err(Skip::Changed),
             None => return Err(Skip::Missing(to)),
         }
-        let opened = dirfd::open_listed(&there.dir, &there.name)?;
-        let held = OpenFile::link(opened, &there.dir, &there.name, &to)?;
+        let from = there.dir()?;
+        let held = OpenFile::link(
+            dirfd::open_listed(from, &there.name)?,
+            from,
+            &there.name,
+            &to,
+        )?;
         let (before, moved) = (entry.target.mark(), held.mark());
         // The number of the device may be another one since it was mounted again.
         let is_it = match before.born_ns.is_some() && moved.born_ns.is_some() {
@@ -282,12 +248,12 @@ impl Undo<'_> {
         if !is_it {
             return Err(Skip::Changed);
         }
-        if self.would(&[&found.dir, &there.dir])? {
-            self.trees.foreseen.insert(path.to_vec());
+        if self.would(found.dir.iter().chain([from]))? {
+            self.overlay.rename_dir(&to, path);
             return Ok(UndoOutcome::Would { lost: Vec::new() });
         }
-        rename_dir(&held, &found.dir, &found.name, path)?;
-        let _ = content::sync_dir(&found.dir);
+        rename_dir(&held, found.dir()?, &found.name, path)?;
+        let _ = content::sync_dir(found.dir()?);
         Ok(UndoOutcome::Restored { lost: Vec::new() })
     }
 }
@@ -321,8 +287,13 @@ impl Undo<'_> {
         path: &[u8],
         found: NamedEntry,
     ) -> Result<UndoOutcome, Skip> {
+        if self.overlay.is_made_dir(path) {
+            let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
+            let lost = self.would_give(&metadata, None).1;
+            return Ok(self.with_metadata(lost));
+        }
         let is_dir = |stat: &FileStat| stat.kind() == FileKind::Dir;
-        let Some(stat) = found.stat.filter(is_dir) else {
+        let (Some(dir), Some(stat)) = (&found.dir, found.stat.filter(is_dir)) else {
             return Ok(UndoOutcome::Unneeded);
         };
         let dry = self.mode == RunMode::DryRun;
@@ -333,7 +304,7 @@ impl Undo<'_> {
             metadata: entry.target.metadata().ok_or(Skip::Changed)?,
             flags: entry.target.flags(),
         };
-        let opened = match dirfd::open_listed(&found.dir, &found.name) {
+        let opened = match dirfd::open_listed(dir, &found.name) {
             // It has the mode that keeps us out already.
             Err(failed) if failed.errno == Errno::ACCESS && wanted.is_had(&stat) => {
                 return Ok(UndoOutcome::Unneeded);
@@ -359,9 +330,14 @@ impl Undo<'_> {
                 vec![format!("{what}: it holds {name}, which undo did not make")]
             }
         };
+        Ok(self.with_metadata(lost))
+    }
+
+    /// Returns the outcome of a directory that got its metadata but for these parts.
+    fn with_metadata(&self, lost: Vec<String>) -> UndoOutcome {
         match lost.is_empty() {
-            true => Ok(UndoOutcome::Unneeded),
-            false => Ok(self.back(lost)),
+            true => UndoOutcome::Unneeded,
+            false => self.back(lost),
         }
     }
 
@@ -455,9 +431,15 @@ impl Undo<'_> {
 
     /// Removes the directory that was made where this one was moved to, if nothing is in it any more.
     fn take_back_dir(&self, to: &[u8], entry: &JournalStep) {
-        if let Ok(there) = find(to, &entry.target) {
+        let there = find(to, &entry.target);
+        if let Ok(NamedEntry {
+            dir: Some(dir),
+            name,
+            ..
+        }) = there
+        {
             // New entries in there are not ours to remove.
-            let _ = entry::remove_dir(&there.dir, &there.name);
+            let _ = entry::remove_dir(&dir, &name);
         }
     }
 }

@@ -58,7 +58,7 @@ pub(crate) struct Move<'a> {
 pub(crate) type WouldLose<'a> = dyn Fn(&FileMetadata) -> Option<String> + 'a;
 
 /// The ways to move.
-#[derive(Clone, Copy, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum MoveMethod {
     /// Renames; copies where the destination is on another file system.
     Rename,
