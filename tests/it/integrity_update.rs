@@ -100,7 +100,7 @@ fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
 fn a_mass_change_leaves_the_manifest_as_it_is() {
     let t = TestTree::new();
     for file in 0..20 {
-        t.write(&format!("d/{file}"), "content");
+        t.write(&format!("d/{file}"), format!("content of {file}"));
     }
     let m = record(&t);
     let dir = Path::new(&m).parent().unwrap();
@@ -111,7 +111,7 @@ fn a_mass_change_leaves_the_manifest_as_it_is() {
     for file in 8..11 {
         t.remove(&format!("d/{file}"));
     }
-    damage(&t, "d/11", "CONTENT");
+    damage(&t, "d/11", "CONTENT OF 11");
     rename(&t, "d/12", "d/moved");
     t.write("e/new", "new");
     // 8 edits, 3 removals and a damaged file of 22 entries.
@@ -124,7 +124,7 @@ fn a_mass_change_leaves_the_manifest_as_it_is() {
         assert_eq!(contents(dir), before, "{limit}");
     }
     // Without damage it is 1.
-    damage(&t, "d/11", "content");
+    damage(&t, "d/11", "content of 11");
     t.bc_line(&format!("integrity update --max-changed=10 . {m}"))
         .go()
         .code(1)
