@@ -41,7 +41,7 @@ pub enum IntegrityCommand {
     Manifest(Box<ManifestArgs>),
     /// Compare a tree with its manifest
     Verify(Box<VerifyArgs>),
-    /// Compare two manifests
+    /// Compare two manifests, two directories, or one of each
     Diff(Box<DiffArgs>),
     /// Refresh a manifest in place, reading only what changed
     Update(Box<UpdateArgs>),
@@ -105,8 +105,8 @@ Examples:
   bc integrity verify --ignore=uid,gid /mnt/restored srv.jsonl
   bc integrity verify --format=html --output=srv.html /srv srv.jsonl
 
-Lines: + added, - removed, > moved, ~m metadata, ~c modified, !! damaged, ?? unreadable or not
-mounted, ~t replaced by another kind.")]
+Lines: + added, - removed, > moved (a renamed directory is one), ~m metadata, ~c modified, !! damaged,
+?? unreadable or not mounted, ~t replaced by another kind.")]
 pub struct VerifyArgs {
     /// strict, content or meta
     ///
@@ -153,9 +153,14 @@ pub struct VerifyArgs {
 
 /// Arguments of `bc integrity diff`.
 #[derive(Args)]
-#[command(
-    after_long_help = "Example:\n  bc integrity diff --format=json old.jsonl.zst new.jsonl.zst"
-)]
+#[command(after_long_help = "\
+Examples:
+  bc integrity diff --format=json old.jsonl.zst new.jsonl.zst
+  bc integrity diff /srv /mnt/backup/srv             are these two directories the same?
+  bc integrity diff srv.jsonl /mnt/backup/srv
+
+A directory is read as 'bc integrity manifest' reads it, with the algorithm and the filters of the manifest on
+the other side.")]
 pub struct DiffArgs {
     /// text, json or html
     #[arg(
@@ -175,10 +180,10 @@ pub struct DiffArgs {
     /// Write to FILE, which appears whole or not at all
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Manifest of before; '-' is standard input, for one of the two
+    /// Manifest of before, or a directory; '-' is standard input, for one of the two
     #[arg(value_name = "OLD")]
     pub old: PathBuf,
-    /// Manifest of after
+    /// Manifest of after, or a directory
     #[arg(value_name = "NEW")]
     pub new: PathBuf,
     #[command(flatten)]

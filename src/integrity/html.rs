@@ -39,6 +39,8 @@ pub struct Differences<'a> {
     /// Headers of the old manifest and, where two are compared, of the new one.
     pub manifests: Vec<Header>,
     rows: [Vec<Change>; GRAVEST.len()],
+    /// Entries of the renamed directories among these rows that have no row of their own.
+    moved_along: u64,
     dirs: Dirs,
 }
 
@@ -53,14 +55,16 @@ impl Differences<'_> {
         let rank = rank(change.class);
         if self.rows[rank].len() < LISTED {
             self.rows[rank].push(change.clone());
+            self.moved_along += change.entries.unwrap_or(0);
         }
         if change.class != Class::Ok {
+            let entries = 1 + change.entries.unwrap_or(0);
             let mark = (GRAVEST.len() - rank) as u8;
             self.dirs.add(
                 parent(&change.path),
                 Amount {
-                    value: 1,
-                    count: 1,
+                    value: entries,
+                    count: entries,
                     mark,
                 },
             );
@@ -133,7 +137,11 @@ impl Differences<'_> {
             return;
         }
         let missing = GRAVEST.iter().zip(&self.rows).filter_map(|(class, rows)| {
-            let missing = summary.count(*class) - rows.len() as u64;
+            let along = match class {
+                Class::Moved => self.moved_along,
+                _ => 0,
+            };
+            let missing = summary.count(*class) - rows.len() as u64 - along;
             let is_some = !rows.is_empty() && missing > 0;
             is_some.then(|| format!("{} {}", thousands(missing), class.name()))
         });
@@ -334,6 +342,10 @@ fn row(rank: usize, change: &Change) -> PageRow {
         paths += &format!(" <span class=to>&rarr;</span> {}", Path(to));
     }
     let mut details = String::new();
+    if let Some(entries) = change.entries {
+        let entries = counted(entries, "entry", "entries");
+        details += &format!("<p>renamed, with {entries} in it</p>");
+    }
     if let Some(reason) = &change.reason {
         details += &format!("<p>{}</p>", Text(&shown(reason.as_bytes())));
     }

@@ -3,8 +3,9 @@
 
 use std::ffi::OsString;
 
+use bc_digest::Algorithm;
 use bc_fs::Size;
-use bc_integrity::compare::Detail;
+use bc_integrity::compare::{Detail, Renames};
 use bc_integrity::fields::{CompareMode, CompareRules, Fields};
 use bc_integrity::{
     CreateOptions, Damaged, DiffOptions, ImportOptions, ManifestFile, Origin, Reread, RootCheck,
@@ -13,7 +14,7 @@ use bc_integrity::{
 use bc_walk::{Entries, Metadata};
 
 use super::args::{DiffArgs, ImportArgs, ManifestArgs, UpdateArgs, VerifyArgs};
-use super::job::origin;
+use super::job::{WorkError, algorithm_of, origin, stopped};
 use crate::session::{Outcome, Session, now};
 
 pub fn manifest<'a>(args: &'a ManifestArgs, session: &Session) -> Outcome<CreateOptions<'a>> {
@@ -62,6 +63,7 @@ pub fn verify<'a>(
             true => Detail::First,
             false => detail(session),
         })
+        .renames(Renames::Directories)
         .trust(trust(args.force))
         .root_check(root_check(args.force)))
 }
@@ -71,11 +73,36 @@ pub fn diff<'a>(
     session: &Session,
     old: &'a ManifestFile,
     new: &'a ManifestFile,
-) -> Outcome<DiffOptions<'a>> {
-    Ok(DiffOptions::new(old, new)
-        .rules(rules(CompareMode::Strict, &args.ignore, session)?)
+) -> DiffOptions<'a> {
+    DiffOptions::new(old, new)
         .detail(detail(session))
-        .trust(trust(args.force)))
+        .renames(Renames::Directories)
+        .trust(trust(args.force))
+}
+
+/// Returns the rules of a comparison of manifests, which are checked before anything is read.
+pub fn diff_rules(args: &DiffArgs, session: &Session) -> Outcome<CompareRules> {
+    rules(CompareMode::Strict, &args.ignore, session)
+}
+
+/// Returns the options with which the directories of a comparison are recorded: those of `like`, if
+/// a manifest is compared with one.
+pub fn recording<'a>(
+    args: &'a DiffArgs,
+    like: Option<&ManifestFile>,
+    session: &Session,
+) -> Outcome<CreateOptions<'a>> {
+    let root = &args.old;
+    let options = match like {
+        // The fastest of those that nobody can forge a collision of.
+        None => CreateOptions::new(root, Algorithm::Blake3),
+        Some(manifest) => {
+            let tree = TreeOptions::of_manifest(manifest, trust(args.force))
+                .map_err(|error| stopped(session, &WorkError::Engine(error)))?;
+            CreateOptions::new(root, algorithm_of(session, manifest)?).tree(tree)
+        }
+    };
+    Ok(options.created_at(now()).origin(origin()))
 }
 
 pub fn update<'a>(
@@ -98,6 +125,7 @@ pub fn update<'a>(
                 false => Damaged::Keep,
             })
             .detail(detail(session))
+            .renames(Renames::Directories)
             .trust(trust(args.force))
             .root_check(root_check(args.force)),
     )

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -13,6 +13,7 @@ use bc_integrity::change::{Change, Class};
 use bc_integrity::fields::CompareRules;
 use bc_integrity::report::{ChangeFormat, ChangeReport, ReportHeader};
 use bc_integrity::{Created, Damaged, Exported, ManifestFile, MassChange, Updated};
+use bc_walk::OwnFile;
 
 use super::args::{DiffArgs, ExportArgs, ImportArgs, ManifestArgs, UpdateArgs, VerifyArgs};
 use super::job::{
@@ -27,6 +28,7 @@ use crate::files::overlap::Given;
 use crate::parse::args::Common;
 use crate::report::diagnostic::Diagnostic;
 use crate::report::{Exit, details};
+use crate::session::progress::counted;
 use crate::session::resume::{self, Recorded};
 use crate::session::{Outcome, Session};
 
@@ -125,17 +127,32 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
 }
 
 pub fn diff(args: &DiffArgs) -> Outcome<Exit> {
-    let given = Given::inputs([args.old.as_os_str(), args.new.as_os_str()]);
-    let mut session = start("diff", &args.common, &given, args.output.as_deref())?;
+    let file = args.output.as_deref();
     let sides = [args.old.as_os_str(), args.new.as_os_str()];
+    let (directories, manifests): (Vec<&OsStr>, Vec<&OsStr>) =
+        sides.into_iter().partition(|side| is_directory(side));
+    let mut given = Given::inputs(manifests).operands(directories.iter().copied());
+    if !directories.is_empty() {
+        given = given.writes(ListKind::Changes);
+    }
+    let mut session = start("diff", &args.common, &given, file)?;
     if sides.iter().all(|side| is_stdin(side)) {
         return Err(session.fatal("both manifests are standard input, which can be read once only"));
     }
-    let (old, new) = (open(&session, &args.old)?, open(&session, &args.new)?);
-    let plan = plan::diff(args, &session, &old, &new)?;
+    let side = |path| match is_directory(path) {
+        true => Ok(None),
+        false => open(&session, Path::new(path)).map(Some),
+    };
+    let opened_sides = [side(sides[0])?, side(sides[1])?];
+    let rules = plan::diff_rules(args, &session)?;
+    let mut output = args.format.of(opened(&session, file)?);
+    let own = own_files(file, &output);
+    let Some(([old, new], read)) = recorded(args, opened_sides, own, &mut session)? else {
+        return Ok(session.end(Exit::Done));
+    };
+    let plan = plan::diff(args, &session, &old, &new).rules(rules);
     let algorithm = algorithm_of(&session, &new)?;
     report_rules(&session, &[&old, &new], plan.rules);
-    let mut output = args.format.of(opened(&session, args.output.as_deref())?);
     let mut report = Changes::new(&mut output, args.format);
     report.manifests(&[&old, &new]);
     let compared = (|| {
@@ -143,7 +160,9 @@ pub fn diff(args: &DiffArgs) -> Outcome<Exit> {
             &ReportHeader::new("diff", old.name(), new.name(), algorithm.name()).rules(plan.rules),
         )?;
         let reported = |change: &Change| report.change(change);
-        let diffed = bc_integrity::diff(&plan, &mut until_cancelled(&session, reported))?;
+        let mut diffed = bc_integrity::diff(&plan, &mut until_cancelled(&session, reported))?;
+        let counts = &mut diffed.summary;
+        (counts.files_read, counts.bytes_read) = (read.read.files, read.read.bytes);
         report.end(&diffed.summary, &diffed.problems)?;
         Ok(diffed)
     })();
@@ -153,7 +172,54 @@ pub fn diff(args: &DiffArgs) -> Outcome<Exit> {
     };
     warn(&session, &diffed.problems);
     let exit = conclude(&mut session, output, &diffed.summary);
+    if exit == Exit::Done && io::stderr().is_terminal() {
+        let entries = counted(diffed.summary.new, "entry", "entries");
+        session.report.summary(format_args!("the same: {entries}"));
+    }
     Ok(session.end(exit))
+}
+
+/// Returns true if a side of a comparison is a directory to be recorded for it.
+fn is_directory(side: &OsStr) -> bool {
+    !is_stdin(side) && std::fs::metadata(side).is_ok_and(|meta| meta.is_dir())
+}
+
+/// Records the directories of a comparison with the algorithm and filters of the other side, if
+/// that is a manifest, and counts what was read; `own` are files that are written. `None`: cancelled.
+fn recorded(
+    args: &DiffArgs,
+    sides: [Option<ManifestFile>; 2],
+    own: Vec<OwnFile>,
+    session: &mut Session,
+) -> Outcome<Option<([ManifestFile; 2], Totals)>> {
+    let mut read = Totals::default();
+    let mut sides = match sides {
+        [Some(old), Some(new)] => return Ok(Some(([old, new], read))),
+        sides => sides,
+    };
+    let manifest = sides.iter().flatten().next();
+    let mut like = plan::recording(args, manifest, session)?;
+    like.leave_out = own;
+    (like.leave_out).extend(manifest.and_then(ManifestFile::own_file));
+    for (root, side) in [&args.old, &args.new].into_iter().zip(&mut sides) {
+        if side.is_some() {
+            continue;
+        }
+        like.root = root.as_os_str();
+        let recorded = working(session, Some(like.algorithm), "read", |work| {
+            // The comparison reports them.
+            let on_failure = &mut |_: &[u8], _: &bc_manifest::Failure| {};
+            Ok(bc_integrity::record_unnamed(&like, work, on_failure)?)
+        })?;
+        let Some((manifest, created)) = recorded else {
+            return Ok(None);
+        };
+        read.merge(created.totals);
+        *side = Some(manifest);
+    }
+    count_read(session, &read, "Files read.");
+    let [old, new] = sides;
+    Ok(old.zip(new).map(|(old, new)| ([old, new], read)))
 }
 
 pub fn update(args: &UpdateArgs) -> Outcome<Exit> {

@@ -131,6 +131,9 @@ pub struct Change {
     pub failed: Option<PathError>,
     /// Evidence from the ctime, for damage.
     pub ctime: Option<Ctime>,
+    /// For a directory that was renamed: number of entries that moved along and are not reported by
+    /// themselves.
+    pub entries: Option<u64>,
     /// For an unreadable path: true if only the old side lacks something, which an update records.
     pub readable_now: bool,
     /// True if an update records it in this run.
@@ -155,6 +158,7 @@ impl Change {
             reason: None,
             failed: None,
             ctime: None,
+            entries: None,
             readable_now: false,
             recorded_now: false,
             is_new: false,

@@ -5,6 +5,7 @@
 pub(crate) mod known_damage;
 pub(crate) mod moves;
 pub(crate) mod pending;
+mod renamed_dirs;
 pub(crate) mod soundness;
 mod spill_buffer;
 pub(crate) mod summary;
@@ -42,6 +43,17 @@ pub enum Detail {
     All,
     /// Only the first path that is not ok; moves are not searched for.
     First,
+}
+
+/// Report of directories that were renamed.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Renames {
+    /// Each entry by itself: files as moved, all else as removed and added.
+    #[default]
+    Entries,
+    /// A directory as one move, with the [number](Change::entries) of entries that moved along and
+    /// differ in nothing; the others by themselves.
+    Directories,
 }
 
 /// Returns the reason of a path that an update records now.
@@ -97,6 +109,9 @@ impl Site for Offline {
 pub(crate) struct Comparison<'a> {
     rules: CompareRules,
     detail: Detail,
+    renames: Renames,
+    /// True if names that may be part of a renamed directory wait.
+    waits: bool,
     sink: &'a mut Sink<'a>,
     /// True if nothing is reported before an entry proves that the sides are of one tree.
     hold: bool,
@@ -144,6 +159,8 @@ impl<'a> Comparison<'a> {
         Comparison {
             rules,
             detail,
+            renames: Renames::default(),
+            waits: false,
             sink,
             hold: false,
             evidence: Evidence::default(),
@@ -165,6 +182,11 @@ impl<'a> Comparison<'a> {
             records: true,
             ..self
         }
+    }
+
+    /// Sets the report of renamed directories.
+    pub(crate) fn renames(self, renames: Renames) -> Comparison<'a> {
+        Comparison { renames, ..self }
     }
 
     /// Reports contents that are recorded as damaged as such wherever they lie.
@@ -373,6 +395,11 @@ impl<'a> Comparison<'a> {
                 self.buffer.push(&change);
                 Ok(())
             }
+            None if self.renames == Renames::Directories && self.detail != Detail::First => {
+                self.waits = true;
+                self.buffer.push(&change);
+                Ok(())
+            }
             None => {
                 let change = self.known_damage(change);
                 self.report(without_identity(change, self.rules))
@@ -383,7 +410,7 @@ impl<'a> Comparison<'a> {
     fn report(&mut self, change: Change) -> io::Result<()> {
         if self.hold && self.evidence.is_conclusive() {
             self.hold = false;
-            if self.candidates.is_empty() && self.swaps.is_empty() {
+            if self.candidates.is_empty() && self.swaps.is_empty() && !self.waits {
                 // Nothing was moved.
                 self.flush(Offline)?;
             }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,7 +16,9 @@ use bc_walk::job::Error;
 use bc_walk::{FileStats, OwnFile, Shard, Skipped};
 use serde_json::Value;
 
-use crate::error::manifest_write_failed;
+use crate::error::{manifest_write_failed, write_failed};
+use crate::input::ManifestFile;
+use crate::input::piped::Kept;
 use crate::options::{TreeOptions, Work};
 use crate::place::{self, Origin};
 use crate::tree::Tree;
@@ -121,6 +124,22 @@ pub fn create<W: Write>(
     on_failure: &mut OnFailure<'_>,
 ) -> Result<(W, Created), Error> {
     create_recorded(what, None, work, out, on_failure)
+}
+
+/// Records a tree in a manifest that is only kept to be compared, in memory or in a file without a
+/// name; its name in messages is the root's.
+///
+/// # Errors
+/// Fails like [`create`]; also if the manifest takes more than 16 GiB.
+pub fn record_unnamed(
+    what: &CreateOptions<'_>,
+    work: &Work<'_>,
+    on_failure: &mut OnFailure<'_>,
+) -> Result<(ManifestFile, Created), Error> {
+    let (kept, created) = create(what, work, Kept::default(), on_failure)?;
+    let manifest = ManifestFile::of_kept(what.root.as_bytes(), kept);
+    let manifest = manifest.map_err(|error| write_failed(&error))?;
+    Ok((manifest.cancelled_by(work.cancel), created))
 }
 
 /// Like [`create`], recorded in a journal, so that an interrupted run can be resumed, and with the

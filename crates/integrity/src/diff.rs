@@ -1,18 +1,21 @@
 //! `diff`: two manifests, offline.
 
-use bc_manifest::integrity::{ContentFault, Entry, Kind, ROOT};
+use bc_manifest::integrity::{ContentFault, Entry, Header, Kind, ROOT};
 use bc_walk::job::{Error, ErrorKind, path_of};
 
 use crate::Setting;
+use crate::change::Ctime;
 use crate::compare::known_damage::KnownDamage;
+use crate::compare::moves::Numbers;
 use crate::compare::soundness::{Soundness, reported_of_sound};
 use crate::compare::summary::ComparisonSummary;
-use crate::compare::{Comparison, Detail, Offline, Sink};
+use crate::compare::{Comparison, Detail, Offline, Renames, Sink, Site};
 use crate::entry_ref::EntryRef;
 use crate::error::write_failed;
 use crate::fields::{CompareRules, Field};
 use crate::input::stream::Prefetch;
 use crate::input::{ManifestFile, Trust};
+use crate::options::TreeOptions;
 use crate::sides::{Pair, Receiver, Sides};
 use crate::tree::loader::LoadedEntry;
 use std::ops::ControlFlow;
@@ -29,6 +32,8 @@ pub struct DiffOptions<'a> {
     pub rules: CompareRules,
     /// Changes that are reported.
     pub detail: Detail,
+    /// Report of directories that were renamed.
+    pub renames: Renames,
     /// Treatment of damaged manifests.
     pub trust: Trust,
 }
@@ -41,6 +46,7 @@ impl<'a> DiffOptions<'a> {
             new,
             rules: CompareRules::default(),
             detail: Detail::default(),
+            renames: Renames::default(),
             trust: Trust::default(),
         }
     }
@@ -50,6 +56,7 @@ bc_fs::setters! {
     DiffOptions<'a>:
     rules: CompareRules,
     detail: Detail,
+    renames: Renames,
     trust: Trust,
 }
 
@@ -84,14 +91,20 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
         return Err(error.unless(Some(Setting::IgnoreDigest)));
     }
     let mut problems = Vec::new();
-    if old.header().options != new.header().options {
+    if !same_selection(old.header(), new.header()) {
         problems.push("the manifests were made with different walk options".to_string());
     }
     let sound = [what.old, what.new].map(|file| Soundness::of(file, what.trust));
     let sound = [&sound[0], &sound[1]];
     let mut told = reported_of_sound(&sound, sink);
     let known = KnownDamage::of(what.old, what.trust);
-    let mut comparison = Comparison::new(what.rules, what.detail, &mut told).knowing(&known);
+    let mut comparison = Comparison::new(what.rules, what.detail, &mut told)
+        .renames(what.renames)
+        .knowing(&known);
+    let of_trees = what.old.is_unnamed() || what.new.is_unnamed();
+    let site = ManifestSite {
+        is_copy: of_trees && !same_place(old.header(), new.header()),
+    };
     let mut sides = Sides::of_manifest(old);
     let mut flow = ControlFlow::Continue(());
     while flow.is_continue()
@@ -105,6 +118,7 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
         let mut difference = Difference {
             comparison: &mut comparison,
             after: Some(after),
+            site,
         };
         flow = sides.up_to(&listed, &mut difference)?;
     }
@@ -112,6 +126,7 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
         sides.rest(&mut Difference {
             comparison: &mut comparison,
             after: None,
+            site,
         })?;
     }
     problems.extend_from_slice(sides.problems());
@@ -127,6 +142,47 @@ struct Difference<'d, 's> {
     comparison: &'d mut Comparison<'s>,
     /// The newer one's entry, unless all have come.
     after: Option<&'d Entry>,
+    site: ManifestSite,
+}
+
+/// Evidence about the files of a manifest, which contains no traits of their file systems.
+#[derive(Clone, Copy)]
+struct ManifestSite {
+    /// True if they are known to be other files than those of the older side, so that inode numbers
+    /// and change times prove nothing.
+    is_copy: bool,
+}
+
+impl Site for ManifestSite {
+    fn ctime(&mut self, ctime: Ctime) -> Ctime {
+        match self.is_copy {
+            true => Ctime::Mute,
+            false => Offline.ctime(ctime),
+        }
+    }
+
+    fn numbers(&mut self) -> Numbers {
+        match self.is_copy {
+            true => Numbers::Moving,
+            false => Offline.numbers(),
+        }
+    }
+}
+
+/// True if two manifests are of one root on one file system.
+fn same_place(old: &Header, new: &Header) -> bool {
+    let is_same_disk = match (&old.fs_uuid, &new.fs_uuid) {
+        (Some(old), Some(new)) => old == new,
+        _ => old.root_dev == new.root_dev,
+    };
+    old.root.is_some() && old.root == new.root && old.machine == new.machine && is_same_disk
+}
+
+/// True if two manifests were made with the same selection of entries.
+fn same_selection(old: &Header, new: &Header) -> bool {
+    let known = |header: &Header| TreeOptions::from_json(&header.options).ok();
+    old.options == new.options
+        || matches!((known(old), known(new)), (Some(old), Some(new)) if old == new)
 }
 
 impl Receiver for Difference<'_, '_> {
@@ -139,14 +195,16 @@ impl Receiver for Difference<'_, '_> {
                 // Noted since: it outweighs every other change.
                 Some(found) => comparison.known(new.path, &old, &new.view, found, tried_at),
                 None => comparison
-                    .both(new.path, &old, &new.view, Offline)
+                    .both(new.path, &old, &new.view, self.site)
                     .map(drop),
             },
             Pair::Gone(entry, why) => comparison.absent(entry, why),
             Pair::Added { new, .. } if found == Some(ContentFault::Damaged) => {
                 comparison.known_added(new.path, &new.view, tried_at)
             }
-            Pair::Added { new, above, .. } => comparison.added(new.path, &new.view, above, Offline),
+            Pair::Added { new, above, .. } => {
+                comparison.added(new.path, &new.view, above, self.site)
+            }
         };
         reported.map_err(|error| write_failed(&error))?;
         Ok(comparison.flow())

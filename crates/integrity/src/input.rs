@@ -3,7 +3,7 @@
 
 pub(crate) mod lines;
 pub(crate) mod passing;
-mod piped;
+pub(crate) mod piped;
 pub(crate) mod stream;
 
 use std::fs::File;
@@ -55,6 +55,8 @@ pub struct ManifestFile {
     source: Source,
     /// Directory of the file, if it is a file.
     directory: Option<Identity>,
+    /// True if it was made to compare a tree.
+    is_unnamed: bool,
     /// Cancels reading it.
     cancel: Cancel,
 }
@@ -194,6 +196,18 @@ impl ManifestFile {
             name: name.to_vec(),
             source: Source::File(Arc::new(file)),
             directory: beside,
+            is_unnamed: false,
+            cancel: Cancel::new(),
+        })
+    }
+
+    /// Makes one of bytes that were written, under a name for messages.
+    pub(crate) fn of_kept(name: &[u8], kept: piped::Kept) -> io::Result<ManifestFile> {
+        Ok(ManifestFile {
+            name: name.to_vec(),
+            source: kept.end()?,
+            directory: None,
+            is_unnamed: true,
             cancel: Cancel::new(),
         })
     }
@@ -204,6 +218,7 @@ impl ManifestFile {
             name: name.to_vec(),
             source: Source::File(Arc::new(file)),
             directory: None,
+            is_unnamed: false,
             cancel: Cancel::new(),
         }
     }
@@ -233,6 +248,7 @@ impl ManifestFile {
             name: name.to_vec(),
             source,
             directory: None,
+            is_unnamed: false,
             cancel: Cancel::new(),
         })
     }
@@ -242,6 +258,11 @@ impl ManifestFile {
     pub fn cancelled_by(self, cancel: &Cancel) -> ManifestFile {
         let cancel = cancel.clone();
         ManifestFile { cancel, ..self }
+    }
+
+    /// True if it was made of a tree for a comparison, and has no name of its own.
+    pub(crate) fn is_unnamed(&self) -> bool {
+        self.is_unnamed
     }
 
     /// Returns the name by which it was opened.

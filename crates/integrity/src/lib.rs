@@ -94,7 +94,9 @@ mod write;
 pub use bc_walk::job::Setting;
 pub use compare::known_damage::{is_second, second_ending};
 pub use compare::summary::{ComparisonSummary, Conclusion};
-pub use create::{CreateOptions, Created, OnFailure, Overwrite, create, create_recorded};
+pub use create::{
+    CreateOptions, Created, OnFailure, Overwrite, create, create_recorded, record_unnamed,
+};
 pub use diff::{DiffOptions, Diffed, diff};
 pub use entry_ref::{kind_of, meta_of};
 pub use error::{manifest_write_failed, write_failed};

@@ -27,7 +27,7 @@ use crate::Setting;
 use crate::absence::Unmounted;
 use crate::compare::known_damage::KnownDamage;
 use crate::compare::summary::ComparisonSummary;
-use crate::compare::{Comparison, Detail, Sink};
+use crate::compare::{Comparison, Detail, Renames, Sink};
 use crate::error::write_failed;
 use crate::fields::{CompareMode, CompareRules, Fields};
 use crate::input::stream::Prefetch;
@@ -75,6 +75,8 @@ pub struct UpdateOptions<'a> {
     pub max_changed: Option<ChangeLimit>,
     /// Changes that are reported.
     pub detail: Detail,
+    /// Report of directories that were renamed.
+    pub renames: Renames,
     /// Treatment of a damaged manifest.
     pub trust: Trust,
     /// Treatment of a suspicious root, or of mount points below it.
@@ -107,6 +109,7 @@ impl<'a> UpdateOptions<'a> {
             damaged: Damaged::Keep,
             max_changed: None,
             detail: Detail::default(),
+            renames: Renames::default(),
             trust: Trust::default(),
             root_check: RootCheck::default(),
             now,
@@ -122,6 +125,7 @@ bc_fs::setters! {
     damaged: Damaged,
     max_changed: Option<ChangeLimit>,
     detail: Detail,
+    renames: Renames,
     trust: Trust,
     root_check: RootCheck,
     now: i64,
@@ -278,6 +282,7 @@ pub fn update_reported(
         what,
         plan: &plan,
         comparison: Comparison::new(CompareRules::default(), what.detail, sink)
+            .renames(what.renames)
             .knowing(&known)
             .recording(),
         known: &known,

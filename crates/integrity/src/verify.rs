@@ -14,7 +14,7 @@ use crate::absence::Unmounted;
 use crate::compare::known_damage::KnownDamage;
 use crate::compare::soundness::{Soundness, reported_of_sound};
 use crate::compare::summary::ComparisonSummary;
-use crate::compare::{Comparison, Detail, Sink};
+use crate::compare::{Comparison, Detail, Renames, Sink};
 use crate::error::write_failed;
 use crate::fields::{CompareRules, Field};
 use crate::input::passing::LineRun;
@@ -42,6 +42,8 @@ pub struct VerifyOptions<'a> {
     pub rules: CompareRules,
     /// Changes that are reported.
     pub detail: Detail,
+    /// Report of directories that were renamed.
+    pub renames: Renames,
     /// Treatment of a damaged manifest.
     pub trust: Trust,
     /// Treatment of a suspicious root, or of mount points below it.
@@ -63,6 +65,7 @@ impl<'a> VerifyOptions<'a> {
             manifest,
             rules: CompareRules::default(),
             detail: Detail::default(),
+            renames: Renames::default(),
             trust: Trust::default(),
             root_check: RootCheck::default(),
             missing_mounts: MissingMounts::default(),
@@ -76,6 +79,7 @@ bc_fs::setters! {
     missing_mounts: MissingMounts,
     rules: CompareRules,
     detail: Detail,
+    renames: Renames,
     trust: Trust,
     root_check: RootCheck,
     leave_out: &'a [OwnFile],
@@ -132,7 +136,9 @@ pub fn verify(
     let manifests = [&soundness];
     let mut told = reported_of_sound(&manifests, sink);
     let known = KnownDamage::of(what.manifest, what.trust);
-    let mut comparison = Comparison::new(what.rules, what.detail, &mut told).knowing(&known);
+    let mut comparison = Comparison::new(what.rules, what.detail, &mut told)
+        .renames(what.renames)
+        .knowing(&known);
     let is_elsewhere = is_elsewhere(&tree, &header);
     let suspicious = why_suspicious(&tree, &header, is_elsewhere)
         .filter(|_| what.root_check == RootCheck::Careful);

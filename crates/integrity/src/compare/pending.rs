@@ -8,12 +8,13 @@ use bc_digest::Digest;
 use bc_fs::known::Judgement;
 use bc_manifest::integrity::Kind;
 
-use super::{Comparison, Detail, Later, Site};
+use super::{Comparison, Detail, Later, Renames, Site};
 use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::compare::known_damage::KnownDamage;
 use crate::compare::moves::{
     self, Candidate, MovedPair, Numbers, Renamed, Side, any_pair, pair, rings,
 };
+use crate::compare::renamed_dirs::RenamedDirs;
 use crate::compare::spill_buffer::SpillBuffer;
 use crate::entry_ref::EntryRef;
 use crate::fields::{CompareRules, Field, Fields};
@@ -267,12 +268,16 @@ impl Comparison<'_> {
             pairs,
             ..
         } = &settled;
+        let renames = match self.renames {
+            Renames::Directories => RenamedDirs::find(&buffer, pairs, self.rules)?,
+            Renames::Entries => RenamedDirs::default(),
+        };
         let mut targets: Vec<u64> = pairs.iter().map(MovedPair::added).collect();
         targets.sort_unstable();
         let (mut pairs, mut targets) = (pairs.iter().peekable(), targets.into_iter().peekable());
         for waiting in buffer.iter() {
             let (offset, change) = waiting?;
-            if targets.next_if_eq(&offset).is_some() {
+            if targets.next_if_eq(&offset).is_some() || renames.has_arrived(offset) {
                 continue;
             }
             if let Some(pair) = settled.renamed(offset) {
@@ -301,6 +306,16 @@ impl Comparison<'_> {
                 (self.sink)(&without_identity(change, self.rules))?;
                 continue;
             }
+            if let Some(added) = renames.joined(offset) {
+                let added = buffer.get(added)?;
+                self.summary.moved(Class::Moved, &added);
+                if !renames.covers(offset) {
+                    let mut moved = moved_change(change, added, Class::Moved, self.rules);
+                    moved.entries = renames.entries(offset);
+                    (self.sink)(&moved)?;
+                }
+                continue;
+            }
             let moved = pairs.next_if(|pair| pair.removed() == offset);
             match moved {
                 Some(pair) => {
@@ -308,6 +323,9 @@ impl Comparison<'_> {
                     let added = buffer.get(pair.added())?;
                     self.summary.moved(class, &added);
                     self.summary.undecided += u64::from(class == Class::Modified);
+                    if renames.covers(offset) {
+                        continue;
+                    }
                     let mut moved = moved_change(change, added, class, self.rules);
                     if let (Some(ctime), Some(to)) = (moved.ctime, &moved.to) {
                         moved.ctime = Some(later.ctime(to, ctime));

@@ -298,6 +298,7 @@ fn unpack(input: &mut PackedInput<'_>) -> Change {
         to,
         // Found out when nothing waits any more.
         was_at: None,
+        entries: None,
         kind,
         differences,
         reason,
@@ -367,6 +368,7 @@ mod tests {
                     path,
                     to,
                     was_at: None,
+                    entries: None,
                     kind,
                     differences,
                     reason,

@@ -35,6 +35,10 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
     }
     push_key(line, "kind");
     push_str(line, change.kind.name());
+    if let Some(entries) = change.entries {
+        // Writing to a Vec cannot fail.
+        let _ = write!(line, ",\"entries\":{entries}");
+    }
     if let Some(reason) = &change.reason {
         push_key(line, "reason");
         push_str(line, reason);

@@ -185,6 +185,23 @@ mod tests {
             ),
             (
                 Change {
+                    to: Some(b"x/y".to_vec()),
+                    entries: Some(12),
+                    differences: vec![difference(
+                        Field::Mode,
+                        Value::Mode(0o40_755),
+                        Value::Mode(0o40_700),
+                    )],
+                    ..Change::new(Class::Moved, b"d", Kind::Dir)
+                },
+                "> d/ -> x/y/ (12 entries) mode: 0755 -> 0700\n",
+                concat!(
+                    r#"{"type":"change","class":"moved","path":"d","to":"x/y","kind":"dir","#,
+                    r#""entries":12,"fields":["mode"],"old":{"mode":16877},"new":{"mode":16832}}"#
+                ),
+            ),
+            (
+                Change {
                     to: Some(b"b".to_vec()),
                     differences: vec![
                         difference(Field::Mode, Value::Mode(0o100_644), Value::Mode(0o104_777)),

@@ -22,7 +22,11 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
         Class::Removed => write!(text, "- {path}"),
         Class::Moved => {
             let to = escape(change.to.as_deref().unwrap_or_default());
-            let _ = write!(text, "> {path} -> {to}");
+            let _ = match change.entries {
+                Some(1) => write!(text, "> {path}/ -> {to}/ (1 entry)"),
+                Some(entries) => write!(text, "> {path}/ -> {to}/ ({entries} entries)"),
+                None => write!(text, "> {path} -> {to}"),
+            };
             differences(&mut text, &change.differences);
             Ok(())
         }

@@ -14,6 +14,7 @@ mod large_manifests;
 mod nights;
 mod recording;
 mod refusals;
+mod renames;
 mod resuming;
 mod scrubbing;
 mod support;

@@ -1,0 +1,215 @@
+//! Renamed directories as one change.
+
+use bc_integrity::change::{Change, Class};
+use bc_integrity::compare::Renames;
+use bc_integrity::report::{ChangeFormat, ChangeReport};
+use bc_integrity::{ComparisonSummary, ManifestFile, VerifyOptions, verify};
+use bc_testkit::TestTree;
+
+use crate::support::{record, rot, with_work};
+
+/// Returns the lines of a verification, the changes behind them, and the counts.
+fn verified(
+    tree: &TestTree,
+    manifest: &std::path::Path,
+    renames: Renames,
+) -> (String, Vec<Change>, ComparisonSummary) {
+    let manifest = ManifestFile::open(manifest).unwrap();
+    let what = VerifyOptions::new(tree.path().as_os_str(), &manifest).renames(renames);
+    let mut report = ChangeReport::new(Vec::new(), ChangeFormat::Text);
+    let mut changes = Vec::new();
+    let verified = with_work(2, |work| {
+        verify(&what, work, &mut |change: &Change| {
+            changes.push(change.clone());
+            report.change(change)
+        })
+    });
+    let summary = verified.unwrap().summary;
+    assert!(summary.reconciles(), "{summary:?}");
+    let text = String::from_utf8(report.end(&summary).unwrap()).unwrap();
+    (text, changes, summary)
+}
+
+/// Returns the lines, after a check that each moved entry is in one of them.
+fn lines(tree: &TestTree, manifest: &std::path::Path) -> String {
+    let (text, changes, summary) = verified(tree, manifest, Renames::Directories);
+    for class in Class::ALL {
+        let of_class = changes.iter().filter(|change| change.class == class);
+        let reported: u64 = of_class.map(|change| 1 + change.entries.unwrap_or(0)).sum();
+        let counted = summary.count(class);
+        assert!(class == Class::Ok || reported == counted, "{class}: {text}");
+    }
+    let (_, each, of_each) = verified(tree, manifest, Renames::Entries);
+    assert!(each.iter().all(|change| change.entries.is_none()));
+    for class in [Class::Modified, Class::Damaged, Class::Meta, Class::Ok] {
+        assert_eq!(summary.count(class), of_each.count(class), "{class}");
+    }
+    text
+}
+
+/// A directory with files, an empty one, a link and a directory.
+fn album() -> TestTree {
+    let tree = TestTree::new();
+    tree.write("a/x/1", "one")
+        .write("a/x/2", "two")
+        .write("a/x/empty", "")
+        .write("a/x/deep/3", "three")
+        .write("a/other", "other");
+    tree.dir("a/x/nothing");
+    tree.symlink("1", "a/x/link");
+    tree.mode("a/x/1", 0o644).mode("a/x/deep", 0o755);
+    tree
+}
+
+/// Changes a tree, and gives the directories their times back, as far as they are still there.
+fn keep_times(tree: &TestTree, dirs: &[&str], change: impl FnOnce()) {
+    let open = |dir: &&str| std::fs::File::open(tree.join(dir));
+    let before = dirs.iter().map(|dir| open(dir)?.metadata()?.modified());
+    let before: Vec<_> = before.collect::<std::io::Result<_>>().unwrap();
+    change();
+    for (dir, time) in dirs.iter().zip(before) {
+        if let Ok(dir) = open(dir) {
+            dir.set_modified(time).unwrap();
+        }
+    }
+}
+
+fn rename(tree: &TestTree, from: &str, to: &str) {
+    std::fs::rename(tree.join(from), tree.join(to)).unwrap();
+}
+
+#[test]
+fn a_renamed_directory_is_one_line() {
+    let tree = album();
+    let manifest = record(&tree);
+    keep_times(&tree, &["a"], || rename(&tree, "a/x", "a/y"));
+    assert_eq!(lines(&tree, &manifest), "> a/x/ -> a/y/ (7 entries)\n");
+    // To another place, and before everything that stayed.
+    keep_times(&tree, &["a", "."], || rename(&tree, "a/y", "0"));
+    assert_eq!(lines(&tree, &manifest), "> a/x/ -> 0/ (7 entries)\n");
+}
+
+#[test]
+fn what_did_not_move_along_is_listed_below() {
+    let tree = album();
+    let manifest = record(&tree);
+    keep_times(&tree, &["a"], || rename(&tree, "a/x", "a/y"));
+    keep_times(&tree, &["a/y"], || {
+        tree.write("a/y/new", "new")
+            .remove("a/y/2")
+            .remove("a/y/link");
+        tree.symlink("2", "a/y/link");
+    });
+    tree.mode("a/y/1", 0o600).mode("a/y/deep", 0o700);
+    rot(&tree, "a/y/deep/3", 0, b'X');
+    let text = lines(&tree, &manifest);
+    let expected = [
+        "+ a/y/link",
+        "+ a/y/new",
+        "> a/x/ -> a/y/ (2 entries)",
+        "> a/x/1 -> a/y/1 mode: 0644 -> 0600",
+        "- a/x/2",
+        "> a/x/deep -> a/y/deep mode: 0755 -> 0700",
+        "> a/x/deep/3 -> a/y/deep/3",
+        "!! a/y/deep/3: ctime changed, points to a rewrite with the time put back",
+        "- a/x/link",
+    ];
+    let mut found: Vec<&str> = text.lines().collect();
+    found.sort_unstable();
+    let mut expected = expected.to_vec();
+    expected.sort_unstable();
+    assert_eq!(found, expected, "{text}");
+}
+
+#[test]
+fn a_directory_is_renamed_once() {
+    // Half of it went here, half there, and two became one.
+    let tree = TestTree::new();
+    for name in ["a", "b", "c", "d"] {
+        tree.write(format!("old/{name}"), name);
+    }
+    tree.write("m1/p", "p")
+        .write("m1/q", "q")
+        .write("m2/r", "r");
+    let manifest = record(&tree);
+    keep_times(&tree, &["."], || {
+        for (from, to) in [
+            ("old/a", "n1/a"),
+            ("old/b", "n1/b"),
+            ("old/c", "n2/c"),
+            ("old/d", "n2/d"),
+            ("m1/p", "merged/p"),
+            ("m1/q", "merged/q"),
+            ("m2/r", "merged/r"),
+        ] {
+            std::fs::create_dir_all(tree.join(to).parent().unwrap()).unwrap();
+            rename(&tree, from, to);
+        }
+        for dir in ["old", "m1", "m2"] {
+            std::fs::remove_dir(tree.join(dir)).unwrap();
+        }
+    });
+    let text = lines(&tree, &manifest);
+    let without_times = |line: &str| line.split(" mtime").next().unwrap().to_owned();
+    let found: Vec<String> = text.lines().map(without_times).collect();
+    let expected = [
+        "> m1/ -> merged/ (2 entries)",
+        "- m2",
+        "> m2/r -> merged/r",
+        "+ n2",
+        "> old/ -> n1/ (2 entries)",
+        "> old/c -> n2/c",
+        "> old/d -> n2/d",
+    ];
+    assert_eq!(found, expected, "{text}");
+}
+
+#[test]
+fn few_files_of_a_directory_rename_nothing() {
+    let tree = TestTree::new();
+    for name in ["a", "b", "c"] {
+        tree.write(format!("old/{name}"), name);
+    }
+    let manifest = record(&tree);
+    keep_times(&tree, &["."], || {
+        tree.write("new/a", "a");
+        std::fs::remove_dir_all(tree.join("old")).unwrap();
+    });
+    let text = lines(&tree, &manifest);
+    assert!(
+        text.starts_with("+ new\n- old\n> old/a -> new/a mtime"),
+        "{text}"
+    );
+    // A directory that is still there was not renamed either.
+    let tree = TestTree::new();
+    tree.write("old/a", "a").write("old/b", "b");
+    let manifest = record(&tree);
+    keep_times(&tree, &[".", "old"], || {
+        tree.dir("new");
+        rename(&tree, "old/a", "new/a");
+        rename(&tree, "old/b", "new/b");
+    });
+    let text = lines(&tree, &manifest);
+    assert_eq!(text, "+ new\n> old/a -> new/a\n> old/b -> new/b\n");
+}
+
+#[test]
+fn a_directory_that_went_elsewhere_from_a_renamed_one() {
+    let tree = TestTree::new();
+    for name in ["1", "2", "3"] {
+        tree.write(format!("old/{name}"), name)
+            .write(format!("old/sub/{name}"), format!("below {name}"));
+    }
+    tree.write("old/sub/4", "more");
+    tree.dir("to");
+    let manifest = record(&tree);
+    keep_times(&tree, &[".", "to"], || {
+        keep_times(&tree, &["old"], || rename(&tree, "old/sub", "to/sub"));
+        rename(&tree, "old", "new");
+    });
+    let text = lines(&tree, &manifest);
+    assert_eq!(
+        text,
+        "> old/ -> new/ (3 entries)\n> old/sub/ -> to/sub/ (4 entries)\n"
+    );
+}
