@@ -85,7 +85,8 @@ Examples:
   bc hash /srv/archive > archive.sha256
   bc hash --type=sha256,md5 --format=bsd a.iso b.iso
   find . -newer stamp -type f -print0 | bc hash --files-from=- -0
-  bc hash --relative --output=SHA256SUMS DIR && (cd DIR && sha256sum -c ../SHA256SUMS)")]
+  bc hash --relative --output=SHA256SUMS DIR && (cd DIR && sha256sum -c ../SHA256SUMS)
+  bc hash --dirs --relative /srv | head -n 1          the same on two hosts: the trees are equal")]
 pub struct HashArgs {
     /// Algorithms, separated by commas; each file is read once
     #[arg(
@@ -104,6 +105,15 @@ pub struct HashArgs {
     /// End records with NUL and do not escape names
     #[arg(add = Configurable, short = 'z', long)]
     pub zero: bool,
+    /// Print a digest for each directory instead of each file, so that two hosts compare a tree by one line
+    ///
+    /// A directory's digest is made of the kinds, names and contents of its entries, as 'bc dup dirs' computes
+    /// it: of one record for each entry in bytewise order of their names: f, l or d for a file, link or
+    /// directory, the entry's digest in hex, its name and a NUL byte. A directory that cannot be read as a
+    /// whole, with something mounted in it, a FIFO, a socket or a device has no digest, nor has one above it:
+    /// they are reported, and the exit code is 1.
+    #[arg(long, conflicts_with_all = ["shard", "resume", "allow_changed", "files_from"])]
+    pub dirs: bool,
     /// Print paths relative to their root
     #[arg(add = Configurable, long)]
     pub relative: bool,

@@ -4,8 +4,10 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 
 use bc_digest::{Algorithm, Digest, Plain};
+use bc_find::dirs::{DirDigests, HashedDir};
 use bc_fs::PathError;
 use bc_hash::{EntryOutcome, Hashes};
+use bc_manifest::jsonl::DirCounts;
 use bc_manifest::{End, Failure, ListPart, ListPartEnd, bsd, csv, gnu, jsonl};
 use bc_walk::{DirectorySet, EntryId, Listing};
 
@@ -20,6 +22,8 @@ pub struct Hashed<'a> {
     pub plan: &'a HashPlan<'a>,
     pub listing: Option<&'a Listing>,
     pub hashes: Option<&'a Hashes>,
+    /// Directories to print instead of files.
+    pub dirs: Option<&'a DirDigests>,
     pub stdin: Option<Stdin>,
     /// Print paths below their root.
     pub relative: bool,
@@ -29,8 +33,16 @@ pub struct Hashed<'a> {
 
 /// Result for one path.
 enum FileRow<'a> {
-    Digests { size: u64, digests: &'a [Digest] },
+    Digests {
+        size: u64,
+        digests: &'a [Digest],
+    },
     Failed(&'a bc_walk::Error),
+    /// A directory; no digests where it has none.
+    Dir {
+        counts: DirCounts,
+        digests: &'a [Digest],
+    },
 }
 
 /// Bytes gathered before they are handed on.
@@ -58,9 +70,11 @@ impl Hashed<'_> {
         let walked = self.listing.map_or(&[][..], Listing::errors).iter();
         let read = self.hashes.into_iter().flat_map(Hashes::errors);
         let stdin = self.stdin.iter().filter_map(|stdin| stdin.error.as_ref());
+        let dirs = self.dirs.into_iter().flat_map(|dirs| &dirs.errors);
         let mut all: Vec<_> = walked
             .chain(read.map(|(_, error)| error))
             .chain(stdin)
+            .chain(dirs)
             .collect();
         all.sort_by_key(|error| (error.path(), error.op()));
         all
@@ -81,6 +95,9 @@ impl ResultsWriter<'_> {
         let mut stdin = hashed.stdin.as_ref().filter(|s| !s.digests.is_empty());
         let mut path = Vec::new();
         let mut digests: Vec<Digest> = Vec::with_capacity(self.plan.algorithms.len());
+        if let (Some(listing), Some(dirs)) = (hashed.listing, hashed.dirs) {
+            return self.dirs(listing, dirs);
+        }
         if let (Some(listing), Some(hashes)) = (hashed.listing, hashed.hashes) {
             for id in order(listing, hashed.relative) {
                 path.clear();
@@ -117,6 +134,40 @@ impl ResultsWriter<'_> {
         Ok(())
     }
 
+    fn dirs(&mut self, listing: &Listing, dirs: &DirDigests) -> io::Result<()> {
+        let is_json = matches!(self.plan.format, HashFormat::Json | HashFormat::Jsonl);
+        let path = |dir: &HashedDir<'_>| {
+            let mut path = Vec::new();
+            match self.hashed.relative {
+                true => listing.write_relative(dir.entry, &mut path),
+                false => path = listing.dir_path(dir.dir),
+            }
+            // So that it is taken for no file.
+            if !is_json && !path.ends_with(b"/") {
+                path.push(b'/');
+            }
+            path
+        };
+        let mut all: Vec<_> = dirs.iter().map(|dir| (path(&dir), dir)).collect();
+        // A root before what is in it, whose name may begin with a byte before the dot.
+        let is_below = |path: &[u8]| path != b"." && path != b"./";
+        all.sort_by(|(one, _), (other, _)| (is_below(one), one).cmp(&(is_below(other), other)));
+        for (path, dir) in all {
+            let counts = DirCounts {
+                files: dir.files,
+                bytes: dir.bytes,
+                filtered: dir.filtered,
+            };
+            let digests = dir.digests.unwrap_or_default();
+            self.row(&path, FileRow::Dir { counts, digests });
+            if self.text.len() >= CHUNK {
+                self.to.write_all(&self.text)?;
+                self.text.clear();
+            }
+        }
+        Ok(())
+    }
+
     fn stdin(&mut self, stdin: Option<&Stdin>) {
         if let Some(Stdin { size, digests, .. }) = stdin {
             let (size, digests) = (*size, digests.as_slice());
@@ -133,12 +184,28 @@ impl ResultsWriter<'_> {
             ..
         } = *self.plan;
         match (format, row) {
+            (
+                HashFormat::Gnu | HashFormat::Bsd | HashFormat::Csv,
+                FileRow::Dir { digests: [], .. },
+            ) => {}
+            (HashFormat::Gnu, FileRow::Dir { counts, digests }) => {
+                line(out, algorithms[0], digests[0], counts.bytes, path, end);
+            }
+            (HashFormat::Csv, FileRow::Dir { counts, digests }) => {
+                let path = &self.to.shown(path);
+                csv::write_file(
+                    out,
+                    path,
+                    counts.bytes,
+                    digests.iter().map(Digest::as_bytes),
+                );
+            }
             // These formats have no place for a failure; stderr and the exit code report it.
             (HashFormat::Gnu | HashFormat::Bsd, FileRow::Failed(_)) => {}
             (HashFormat::Gnu, FileRow::Digests { size, digests }) => {
                 line(out, algorithms[0], digests[0], size, path, end);
             }
-            (HashFormat::Bsd, FileRow::Digests { digests, .. }) => {
+            (HashFormat::Bsd, FileRow::Digests { digests, .. } | FileRow::Dir { digests, .. }) => {
                 for (algorithm, digest) in algorithms.iter().zip(digests) {
                     bsd::write_line(out, algorithm.tag(), digest.as_bytes(), path, end);
                 }
@@ -194,11 +261,15 @@ impl ResultsWriter<'_> {
                     .collect();
                 let head = format!(
                     "{{\n  \"schema\": {},\n  \"command\": \"hash\",\n  \"version\": \"{}\",\n  \
-                     \"algorithms\": {},\n  \"roots\": {},\n  \"files\": [\n",
+                     \"algorithms\": {},\n  \"roots\": {},\n  \"{}\": [\n",
                     jsonl::SCHEMA,
                     env!("CARGO_PKG_VERSION"),
                     serde_json::json!(names),
                     serde_json::json!(roots),
+                    match self.plan.dirs {
+                        true => "directories",
+                        false => "files",
+                    },
                 );
                 self.text.extend_from_slice(head.as_bytes());
             }
@@ -292,6 +363,11 @@ fn object(out: &mut Vec<u8>, algorithms: &[Algorithm], path: &[u8], row: FileRow
             jsonl::write_file(out, path, size, named);
         }
         FileRow::Failed(error) => jsonl::write_error(out, path, None, &failure(error)),
+        FileRow::Dir { counts, digests } => {
+            let digests = digests.iter().map(Digest::as_bytes);
+            let named = algorithms.iter().map(|a| a.name()).zip(digests);
+            jsonl::write_dir(out, path, counts, named);
+        }
     }
 }
 

@@ -14,6 +14,8 @@ use crate::session::resume;
 /// Files to hash, and the format of the output.
 pub struct HashPlan<'a> {
     pub algorithms: &'a [Algorithm],
+    /// True if directories are hashed as wholes.
+    pub dirs: bool,
     pub format: HashFormat,
     pub end: End,
     /// The paths that are walked. None given means that a list names them, or nothing does.
@@ -59,10 +61,20 @@ impl<'a> HashPlan<'a> {
         if args.shard.is_some() && (takes_stdin || args.walk.files_from.is_some()) {
             return Err("--shard shares out trees, neither lists nor standard input".to_owned());
         }
+        let is_dir = |path: &&OsString| std::fs::metadata(path).is_ok_and(|meta| meta.is_dir());
+        if let (true, Some(other)) = (args.dirs, args.paths.iter().find(|path| !is_dir(path)))
+            && (crate::parse::args::is_dash(other) || std::fs::metadata(other).is_ok())
+        {
+            return Err(format!(
+                "{}: no directory, and --dirs prints digests of directories",
+                bc_fs::escape(other.as_encoded_bytes())
+            ));
+        }
         let is_file = |path: &&OsString| !crate::parse::args::is_dash(path);
         let roots: Vec<OsString> = args.paths.iter().filter(is_file).cloned().collect();
         Ok(HashPlan {
             algorithms,
+            dirs: args.dirs,
             format,
             end,
             stdin: roots.len() < args.paths.len(),

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use bc_find::dirs::DirDigests;
+use bc_fs::PathError;
 use bc_hash::{HashOptions, HashProgress, Hashes};
 use bc_manifest::End;
-use bc_walk::{Listing, Metadata, Spellings};
+use bc_walk::job::path_of;
+use bc_walk::{Entries, EntryId, FileKind, Listing, Metadata, Repeats, Spellings};
 
 use super::args::{HashArgs, HashFormat};
 use super::output::{self, Hashed};
@@ -63,10 +66,19 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
     if let Some(hashes) = &hashes {
         report(hashes, &mut session);
     }
+    let hashed = listing.as_ref().zip(hashes.as_ref());
+    let dirs = match hashed.filter(|_| plan.dirs) {
+        Some((listing, hashes)) => Some(hash_dirs(&plan, listing, hashes, &session)?),
+        None => None,
+    };
+    if session.cancel.is_cancelled() {
+        return Ok(session.end(Exit::Done));
+    }
     let hashed = Hashed {
         plan: &plan,
         listing: listing.as_ref(),
         hashes: hashes.as_ref(),
+        dirs: dirs.as_ref(),
         stdin,
         relative: args.relative,
         elapsed: session.elapsed(),
@@ -106,6 +118,7 @@ fn record(
     let job = || {
         let job = resume::job("hash", plan.algorithms, &plan.roots, &args.walk);
         let job = resume::flag(job, "--allow-changed", args.allow_changed);
+        let job = resume::flag(job, "--dirs", args.dirs);
         resume::shard(job, args.shard)
     };
     resume::begin(session, output, args.resume, job, plan.algorithms)
@@ -119,11 +132,20 @@ fn walk_options(
     session: &Session,
 ) -> Outcome<bc_walk::WalkOptions> {
     let replaced = crate::files::output::replaced(args.output.as_deref());
-    let mut options = session.walk_options(&args.walk, Metadata::None, replaced)?;
+    let metadata = match args.dirs {
+        true => Metadata::Basic,
+        false => Metadata::None,
+    };
+    let mut options = session.walk_options(&args.walk, metadata, replaced)?;
     options.leave_out.extend(output.own_file());
     let journal = recorded.and_then(|recorded| recorded.resume.own_file());
     options.leave_out.extend(journal);
     options.spellings = Spellings::Each;
+    if args.dirs {
+        options.spellings = Spellings::Once;
+        options.entries = Entries::All;
+        options.repeats = Repeats::List;
+    }
     options.shard = args.shard;
     Ok(options)
 }
@@ -138,14 +160,22 @@ fn hash(
     display: &Display,
 ) -> Outcome<Option<Hashes>> {
     let resume = recorded.map(|recorded| Arc::clone(&recorded.resume));
-    let files = listing.map_or(0, Listing::len);
+    let mut entries: Vec<EntryId> =
+        listing.map_or_else(Vec::new, |listing| listing.ids().collect());
+    if let (Some(listing), true) = (listing, plan.dirs) {
+        entries.retain(|entry| listing.kind(*entry) == FileKind::File);
+    }
+    let files = entries.len();
     let bytes = listing.filter(|_| display.is_shown());
     let bytes = bytes.and_then(bc_hash::bytes_if_few).unwrap_or(0);
     display.phase("hash", files as u64, bytes);
     let state = listing.map_or(0, |listing| {
         bc_hash::hashing_memory(listing, plan.algorithms)
     });
-    let state = state + resume.as_ref().map_or(0, |resume| resume.memory());
+    let of_dirs = listing
+        .filter(|_| plan.dirs)
+        .map_or(0, bc_find::dirs::dirs_memory);
+    let state = state + of_dirs + resume.as_ref().map_or(0, |resume| resume.memory());
     let width = plan.width();
     let workers = session.workers(files, width, state);
     let mut read = session.read_options(workers, width, state)?;
@@ -156,9 +186,33 @@ fn hash(
         .start(session.common.threads.start())
         .resume(resume);
     listing
-        .map(|listing| bc_hash::hash_listing(listing, &options, &session.cancel, progress))
+        .map(|listing| bc_hash::hash_entries(listing, entries, &options, &session.cancel, progress))
         .transpose()
         .map_err(|panic| session.defect(&panic))
+}
+
+/// Computes the digests of directories, and reports those that have none.
+fn hash_dirs(
+    plan: &HashPlan<'_>,
+    listing: &Listing,
+    hashes: &Hashes,
+    session: &Session,
+) -> Outcome<DirDigests> {
+    let dirs = DirDigests::new(listing, hashes, plan.algorithms, &session.cancel)
+        .map_err(|error| session.fatal(&error))?;
+    if session.cancel.is_cancelled() {
+        return Ok(dirs);
+    }
+    for error in &dirs.errors {
+        session.report.problem(error);
+    }
+    // Failures have been reported.
+    for (dir, obstacle) in dirs.obstacles.iter().filter(|(_, why)| !why.is_failure()) {
+        let path = path_of(&listing.dir_path(*dir));
+        let without = PathError::with_reason(path, "hash", None, obstacle.text());
+        session.report.problem(&without);
+    }
+    Ok(dirs)
 }
 
 fn report(hashes: &Hashes, session: &mut Session) {

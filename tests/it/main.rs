@@ -83,6 +83,7 @@ mod hash;
 mod hash_check;
 mod hash_check_guess;
 mod hash_diff;
+mod hash_dirs;
 mod hash_shards;
 mod help;
 mod hints;

@@ -93,8 +93,21 @@ pub fn hash_listing(
     cancel: &Cancel,
     progress: &HashProgress,
 ) -> Result<Hashes, Error> {
+    hash_entries(listing, listing.ids().collect(), options, cancel, progress)
+}
+
+/// Hashes these entries of `listing`, which are files; the others have no result.
+///
+/// # Errors
+/// As [`hash_listing`].
+pub fn hash_entries(
+    listing: &Listing,
+    mut entries: Vec<EntryId>,
+    options: &HashOptions,
+    cancel: &Cancel,
+    progress: &HashProgress,
+) -> Result<Hashes, Error> {
     options.check()?;
-    let mut entries: Vec<EntryId> = listing.ids().collect();
     bc_read::order::for_disk(listing, &mut entries);
     let plan = Plan::new(entries, options.workers);
     hash_plan(listing, &plan, options, cancel, progress)

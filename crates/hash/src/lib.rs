@@ -55,7 +55,7 @@ pub mod resume;
 mod trial;
 
 pub use check_file::{Checked, CheckedFile, ChecksumFile, FileVerdict};
-pub use engine::{hash_listing, hash_with};
+pub use engine::{hash_entries, hash_listing, hash_with};
 pub use job::{Hashed, HashedFile};
 pub use lanes::advance_batch;
 pub use large::bytes_if_few;

@@ -59,6 +59,39 @@ pub fn write_file<'a>(
     out.extend_from_slice(b"{\"type\":\"file\"");
     push_bytes(out, "path", path);
     push_field(out, "size", size);
+    push_digests(out, digests);
+    out.extend_from_slice(b"}\n");
+}
+
+/// Counts of what lies below a directory.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct DirCounts {
+    /// Files.
+    pub files: u64,
+    /// Their sizes together.
+    pub bytes: u64,
+    /// Entries that filters left out.
+    pub filtered: u64,
+}
+
+/// Appends the line of a directory with its digests by name; none where it has no digest. Readers
+/// of lists of files pass it over.
+pub fn write_dir<'a>(
+    out: &mut Vec<u8>,
+    path: &[u8],
+    counts: DirCounts,
+    digests: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+) {
+    out.extend_from_slice(b"{\"type\":\"dir\"");
+    push_bytes(out, "path", path);
+    push_field(out, "files", counts.files);
+    push_field(out, "bytes", counts.bytes);
+    push_field(out, "filtered", counts.filtered);
+    push_digests(out, digests);
+    out.extend_from_slice(b"}\n");
+}
+
+fn push_digests<'a>(out: &mut Vec<u8>, digests: impl IntoIterator<Item = (&'a str, &'a [u8])>) {
     push_key(out, "digests");
     let mut separator = b'{';
     for (name, digest) in digests {
@@ -72,7 +105,7 @@ pub fn write_file<'a>(
     if separator == b'{' {
         out.push(b'{');
     }
-    out.extend_from_slice(b"}}\n");
+    out.push(b'}');
 }
 
 /// Appends the line of a file that has no digest; its size only if known.

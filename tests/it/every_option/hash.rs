@@ -27,6 +27,10 @@ pub const CASES: &[Case] = &[
             .code(0)
             .stdout_is(format!("{ABC}  a.c\n"));
     }),
+    ("hash hash", "dirs", |g| {
+        let out = g.bc("hash hash --dirs --relative d");
+        assert!(out.code(0).text().lines().next().unwrap().ends_with("  ./"));
+    }),
     ("hash hash", "allow-changed", allow_changed),
     ("hash hash", "output", |g| output(g, "hash hash d")),
     ("hash hash", "resume", |g| resume(g, "hash hash d")),

@@ -113,20 +113,15 @@ impl Digests {
         below.sort_unstable();
         below.dedup();
         for class in below {
-            let mut hasher = Hasher::new(self.algorithm);
+            let mut hasher = DirHasher::new(self.algorithm);
             for &entry in tree.entries(classes.first[class as usize]) {
                 let (kind, digest) = match tree.item(entry) {
                     DirItem::Dir(dir) => (b'd', *known.get(&classes.of(dir)?)?),
                     item => self.of_item(contents, item)?,
                 };
-                record(
-                    &mut hasher,
-                    kind,
-                    digest,
-                    tree.listing.name(entry).to_bytes(),
-                );
+                hasher.add(kind, digest, tree.listing.name(entry).to_bytes());
             }
-            known.insert(class, hasher.finalize());
+            known.insert(class, hasher.end());
         }
         known.get(&class).copied()
     }
@@ -151,11 +146,11 @@ impl Digests {
         all.sort_unstable_by(|(kind, digest), (other_kind, other)| {
             (kind, digest.as_bytes()).cmp(&(other_kind, other.as_bytes()))
         });
-        let mut hasher = Hasher::new(self.algorithm);
+        let mut hasher = DirHasher::new(self.algorithm);
         for (kind, digest) in all {
-            record(&mut hasher, kind, digest, b"");
+            hasher.add(kind, digest, b"");
         }
-        Some(hasher.finalize())
+        Some(hasher.end())
     }
 
     fn of_item(&self, contents: &Contents, item: DirItem) -> Option<(u8, Digest)> {
@@ -169,11 +164,25 @@ impl Digests {
     }
 }
 
-fn record(hasher: &mut Hasher, kind: u8, digest: Digest, name: &[u8]) {
-    hasher.update(&[kind]);
-    hasher.update(digest.to_string().as_bytes());
-    hasher.update(name);
-    hasher.update(&[0]);
+/// The digest of a directory in the making, record by record.
+pub(super) struct DirHasher(Hasher);
+
+impl DirHasher {
+    pub(super) fn new(algorithm: Algorithm) -> DirHasher {
+        DirHasher(Hasher::new(algorithm))
+    }
+
+    /// Adds the record of an entry.
+    pub(super) fn add(&mut self, kind: u8, digest: Digest, name: &[u8]) {
+        self.0.update(&[kind]);
+        self.0.update(digest.to_string().as_bytes());
+        self.0.update(name);
+        self.0.update(&[0]);
+    }
+
+    pub(super) fn end(self) -> Digest {
+        self.0.finalize()
+    }
 }
 
 struct TreeSink<'a> {

@@ -84,7 +84,7 @@ fn linked(tree: &mut DirTree<'_>, contents: &mut Contents) {
     }
 }
 
-fn targets(
+pub(super) fn targets(
     tree: &mut DirTree<'_>,
     contents: &mut Contents,
     cancel: &Cancel,

@@ -199,7 +199,7 @@ fn set_digests(
 }
 
 /// Looks at directories again, each once.
-struct Check<'a> {
+pub(super) struct Check<'a> {
     dirs: DirFdCache<'a>,
     cancel: &'a Cancel,
     /// By directory: true once it was checked.
@@ -207,7 +207,7 @@ struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    fn new(tree: &DirTree<'a>, cancel: &'a Cancel) -> Check<'a> {
+    pub(super) fn new(tree: &DirTree<'a>, cancel: &'a Cancel) -> Check<'a> {
         Check {
             dirs: DirFdCache::new(tree.listing),
             cancel,
@@ -217,7 +217,12 @@ impl<'a> Check<'a> {
 
     /// Checks a directory and all below it; those that changed cannot be compared. Returns true if
     /// any did.
-    fn below(&mut self, tree: &mut DirTree<'a>, dir: DirId, errors: &mut Vec<Error>) -> bool {
+    pub(super) fn below(
+        &mut self,
+        tree: &mut DirTree<'a>,
+        dir: DirId,
+        errors: &mut Vec<Error>,
+    ) -> bool {
         let before = errors.len();
         if self.is_checked[dir.0 as usize] {
             return false;

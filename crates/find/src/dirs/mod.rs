@@ -19,6 +19,7 @@
 mod contained;
 mod digest;
 mod equal;
+mod every;
 mod find;
 mod job;
 mod json;
@@ -40,6 +41,7 @@ use crate::scan::Span;
 
 pub use contained::Contained;
 pub use digest::algorithm as digest_algorithm;
+pub use every::{DirDigests, HashedDir};
 pub use find::find;
 pub use job::{EqualDirectories, FoundDirectories, Within};
 pub use json::DirsReport;
