@@ -70,8 +70,12 @@ impl Layout {
         }
     }
 
-    /// Asks the file system for the ranges that hold data; all of the file if it cannot say.
-    pub(crate) fn of(file: BorrowedFd<'_>, size: u64) -> Layout {
+    /// Asks the file system for the ranges that hold data; all of a file that has blocks for all of
+    /// its bytes, or of which it cannot say.
+    pub(crate) fn of(file: BorrowedFd<'_>, blocks: u64, size: u64) -> Layout {
+        if blocks * 512 >= size {
+            return Layout::solid(size);
+        }
         let mut data = Vec::new();
         let mut at = 0;
         while at < size {
@@ -189,8 +193,7 @@ pub(crate) fn layout(sparse: When, open: &Open, stat: &FileStat) -> Layout {
     let size = stat.stamp.size;
     let mut layout = match sparse {
         When::Never => return Layout::solid(size),
-        _ if open.stat.blocks * 512 < size => Layout::of(open.file.as_fd(), size),
-        _ => Layout::solid(size),
+        _ => Layout::of(open.file.as_fd(), open.stat.blocks, size),
     };
     layout.zeros_are_holes = sparse == When::Always;
     layout

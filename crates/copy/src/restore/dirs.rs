@@ -19,9 +19,8 @@ use bc_walk::{Error, FileStat, Identity};
 use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::Restore;
 use super::needs::{Need, above};
-use super::options::Repaired;
+use super::{RepairSource, Restore};
 use crate::lock;
 use crate::meta::{self, SourceXattrs, fstat, stat, stat_at};
 use crate::place::DestDir;
@@ -295,16 +294,7 @@ pub(super) fn restore_plain(restore: &Restore<'_>) {
             }
         };
         match made {
-            Ok(()) => restore.repaired(
-                number,
-                &Repaired {
-                    path: &need.path,
-                    loss: need.loss,
-                    from: None,
-                    linked: None,
-                    kept: None,
-                },
-            ),
+            Ok(()) => restore.repaired(number, RepairSource::Record, None),
             Err(error) => restore.failed(number, &error),
         }
     }
@@ -347,10 +337,7 @@ fn make_link(restore: &Restore<'_>, need: &Need, target: &[u8]) -> Result<(), Er
         let may = restore.means.dirs.may_put(restore, &need.path);
         return may.map_err(|errno| failed("symlink", errno));
     }
-    let dir = restore.means.dirs.open(restore, above);
-    let dir = dir.map_err(|not| not.error(restore.shown(&need.path), "open directory"))?;
-    let stage = restore.means.id.stage(&dir, &need.path, None);
-    restore.means.stages.begun(&need.path);
+    let (dir, stage) = restore.stage_of(&need.path)?;
     let (wanted, giving) = restore.recorded(Some(&need.entry), None, 0o777);
     let link = SpecialEntry {
         thing: Thing::Link(target),

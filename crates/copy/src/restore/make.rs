@@ -17,7 +17,7 @@ use super::sources::Candidate;
 use super::{PresentMeta, Restore};
 use crate::data::{ByteSink, DataError, Digesting, HUGE, Layout, ReadProgress, read_hash_write};
 use crate::meta::{Giving, LostMeta, SourceXattrs};
-use crate::place::{DestDir, Existing};
+use crate::place::DestDir;
 use crate::sources::shown_below;
 use crate::stage::complete::{CompleteStage, FileOrder};
 use crate::stage::put::{Keep, NotPut, Replacement, put_new};
@@ -64,19 +64,18 @@ pub(super) struct LinkSource<'s> {
     pub(super) id: Identity,
 }
 
-/// Reason for which a candidate did not become a stage.
-pub(super) enum NotStaged {
-    /// It has not the wanted content.
-    NotIt,
+/// Reason for which a source did not repair a name.
+pub(super) enum NotRepaired {
+    /// It will not do: a file has not the wanted content, or cannot have another name there.
+    Unsuitable,
     Cancelled,
     Failed(Error),
 }
 
-/// Reason for which a name was not linked.
-pub(super) enum NotLinked {
-    /// A copy has to be made instead.
-    Impossible,
-    Failed(Error),
+impl From<Error> for NotRepaired {
+    fn from(error: Error) -> NotRepaired {
+        NotRepaired::Failed(error)
+    }
 }
 
 /// Files that have a second name already.
@@ -101,25 +100,16 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
         name: &UnrepairedName,
         source: &LinkSource<'_>,
         kept: &mut SecondNames,
-    ) -> Result<Option<Vec<u8>>, NotLinked> {
+    ) -> Result<Option<Vec<u8>>, NotRepaired> {
         let restore = self.restore;
-        let need = self.need(name);
-        let failed = |op: &'static str, errno: Errno| {
-            NotLinked::Failed(Error::new(restore.shown(&need.path), op, errno))
-        };
-        let dir = restore.means.dirs.open(restore, split(&need.path).0);
-        let dir = dir.map_err(|not| {
-            NotLinked::Failed(not.error(restore.shown(&need.path), "open directory"))
-        })?;
-        let stage = restore.means.id.stage(&dir, &need.path, None);
-        restore.means.stages.begun(&need.path);
+        let path = &self.need(name).path;
+        let (dir, stage) = restore.stage_of(path)?;
         let first = split(source.path).1;
         match stage::link(source.dir, first, source.id, &dir, &stage) {
-            Ok(true) => {}
+            Ok(true) => Ok(self.put(&dir, &stage, name, kept)?),
             // Another program has taken the name that was linked.
             Ok(false) => {
-                let (shown, kind) = (restore.shown(&need.path), ErrorKind::Changed);
-                return Err(NotLinked::Failed(Error::of_kind(shown, "link", kind)));
+                Err(Error::of_kind(restore.shown(path), "link", ErrorKind::Changed).into())
             }
             Err(
                 Errno::XDEV
@@ -128,11 +118,9 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
                 | Errno::OPNOTSUPP
                 | Errno::NOSYS
                 | Errno::INVAL,
-            ) => return Err(NotLinked::Impossible),
-            Err(errno) => return Err(failed("link", errno)),
+            ) => Err(NotRepaired::Unsuitable),
+            Err(errno) => Err(Error::new(restore.shown(path), "link", errno).into()),
         }
-        let put = self.put(&dir, &stage, name, kept);
-        put.map_err(NotLinked::Failed)
     }
 
     /// Gives a stage its name, or removes it; returns the second name of the replaced file.
@@ -143,66 +131,58 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
         name: &UnrepairedName,
         kept: &mut SecondNames,
     ) -> Result<Option<Vec<u8>>, Error> {
-        let need = self.need(name);
+        let (restore, need) = (self.restore, self.need(name));
         let (above, last) = split(&need.path);
         let dir = dir.fd.as_fd();
         let put = match &name.present {
-            None => {
-                let put = put_new(dir, stage, last).map(|()| None);
-                put.inspect_err(|_| stage::remove(dir, stage))
-            }
+            None => put_new(dir, stage, last).map(|()| None),
             Some(present) => {
                 let id = present.stat.id;
-                self.restore.touched().insert(id);
-                let keep = match self.restore.plan.discards || kept.contains(&id) {
+                restore.touched().insert(id);
+                let keep = match restore.plan.discards || kept.contains(&id) {
                     true => Keep::Nothing,
                     false => Keep::Second(present.digest),
                 };
-                if self.restore.plan.discards {
-                    self.restore.means.stages.given_up(&need.path, present);
+                if restore.plan.discards {
+                    restore.means.stages.given_up(&need.path, present);
                 }
-                let is_chosen = |now: &Existing, _| present.is(&now.stat);
                 let replacement = Replacement {
                     dir,
                     stage,
                     name: last,
-                    is_chosen: &is_chosen,
+                    is_chosen: &|now, _| present.is(&now.stat),
                     keep,
                 };
-                let put = replacement.put();
-                match put {
-                    Ok(_) => kept.push(id),
-                    Err(NotPut::Gone) => stage::remove(dir, stage),
-                    Err(_) => {}
-                }
-                put
+                replacement.put().inspect(|_| kept.push(id))
             }
         };
-        let shown = || self.restore.shown(&need.path);
+        if put == Err(NotPut::Gone) || put.is_err() && name.present.is_none() {
+            stage::remove(dir, stage);
+        }
+        let said =
+            |op, text: &'static str| Error::with_message(restore.shown(&need.path), op, text);
+        // Nothing is removed then: the replaced file has the name of the stage.
+        let at_stage = || shown_below(&restore.shown(above), stage.as_bytes());
         match put {
             Ok(second) => Ok(second.map(|second| shown_below(above, &second))),
-            Err(NotPut::Changed | NotPut::Gone) => {
-                let text = "changed since it was verified: left as it is";
-                Err(Error::with_message(shown(), "restore", text))
-            }
-            // Nothing is removed then: the replaced file has the name of the stage.
-            Err(NotPut::Stuck(errno)) => Err(Error::new(
-                shown_below(&self.restore.shown(above), stage.as_bytes()),
-                "rename back",
-                errno,
-            )),
-            Err(NotPut::Displaced) => {
-                let stage = shown_below(&self.restore.shown(above), stage.as_bytes());
-                let text = "another program has given the name of what is restored to other files \
-                            twice meanwhile: the last one has it, and this is the one before";
-                Err(Error::with_message(stage, "rename back", text))
-            }
-            Err(NotPut::System(op, errno)) => Err(Error::new(shown(), op, errno)),
-            Err(NotPut::CannotKeep) => {
-                let text = "what is damaged cannot be kept here, for the file system has neither \
-                            links nor exchanges, and it was not to be discarded";
-                Err(Error::with_message(shown(), "link", text))
-            }
+            Err(why) => Err(match why {
+                NotPut::Changed | NotPut::Gone => {
+                    said("restore", "changed since it was verified: left as it is")
+                }
+                NotPut::CannotKeep => said(
+                    "link",
+                    "what is damaged cannot be kept here, for the file system has neither links \
+                     nor exchanges, and it was not to be discarded",
+                ),
+                NotPut::Displaced => {
+                    let text = "another program has given the name of what is restored to other \
+                                files twice meanwhile: the last one has it, and this is the one \
+                                before";
+                    Error::with_message(at_stage(), "rename back", text)
+                }
+                NotPut::Stuck(errno) => Error::new(at_stage(), "rename back", errno),
+                NotPut::System(op, errno) => Error::new(restore.shown(&need.path), op, errno),
+            }),
         }
     }
 
@@ -211,23 +191,12 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
         &mut self,
         name: &UnrepairedName,
         candidate: Option<&Candidate>,
-    ) -> Result<(DestDir, CompleteStage), NotStaged> {
+    ) -> Result<(DestDir, CompleteStage), NotRepaired> {
         let restore = self.restore;
         let need = self.need(name);
-        let failed = |op: &'static str, errno: Errno| {
-            NotStaged::Failed(Error::new(restore.shown(&need.path), op, errno))
-        };
-        let dir = restore.means.dirs.open(restore, split(&need.path).0);
-        let dir = dir.map_err(|not| {
-            NotStaged::Failed(not.error(restore.shown(&need.path), "open directory"))
-        })?;
-        restore.means.stages.begun(&need.path);
-        let stage = stage::open(
-            &dir,
-            restore.means.id.stage(&dir, &need.path, None),
-            StageUse::Fresh,
-        );
-        let stage = stage.map_err(|error| match error {
+        let failed = |op, errno: Errno| Error::new(restore.shown(&need.path), op, errno);
+        let (dir, stage) = restore.stage_of(&need.path)?;
+        let stage = stage::open(&dir, stage, StageUse::Fresh).map_err(|error| match error {
             NoStage::System(errno) => failed("create", errno),
             NoStage::Foreign(_) => failed("create", Errno::EXIST),
         })?;
@@ -259,29 +228,25 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
         dir: &DestDir,
         stage: &Stage,
         candidate: Option<&Candidate>,
-    ) -> Result<(FileMetadata, Giving), NotStaged> {
+    ) -> Result<(FileMetadata, Giving), NotRepaired> {
         let restore = self.restore;
         let need = self.need(name);
-        let failed = |op: &'static str, errno: Errno| {
-            NotStaged::Failed(Error::new(restore.shown(&need.path), op, errno))
-        };
+        let unread = |errno: Errno| Error::new(restore.shown(&need.path), "getxattr", errno);
         let digest = match candidate {
             Some(candidate) => self.bytes(need, stage, candidate)?,
             None => hash(restore.plan.algorithm, b""),
         };
         if need.digest() != Some(digest) {
-            return Err(NotStaged::NotIt);
+            return Err(NotRepaired::Unsuitable);
         }
         let present = match &name.present {
             None => None,
             Some(present) => {
                 let last = split(&need.path).1;
                 let path = [own_path(&dir.fd).as_bytes(), b"/", last].concat();
-                let xattrs = self.xattrs.at(&path);
-                let xattrs = xattrs.map_err(|errno| failed("getxattr", errno))?;
                 Some(PresentMeta {
                     stat: &present.stat,
-                    xattrs,
+                    xattrs: self.xattrs.at(&path).map_err(unread)?,
                 })
             }
         };
@@ -291,8 +256,7 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
         if let Some(from) = candidate.filter(|_| !giving.preserve.xattrs) {
             // The group's bits are the mask of a list that is not recorded.
             let list = self.xattrs.list_of(Attributed::Open(from.file.as_fd()));
-            wanted =
-                wanted.without_acl(list.map_err(|errno| failed("getxattr", errno))?.as_deref());
+            wanted = wanted.without_acl(list.map_err(unread)?.as_deref());
         }
         Ok((wanted, giving))
     }
@@ -303,13 +267,10 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
         need: &Need,
         stage: &Stage,
         candidate: &Candidate,
-    ) -> Result<Digest, NotStaged> {
+    ) -> Result<Digest, NotRepaired> {
         let restore = self.restore;
         let (file, size) = (candidate.file.as_fd(), candidate.stat.stamp.size);
-        let layout = match candidate.stat.blocks * 512 < size {
-            true => Layout::of(file, size),
-            false => Layout::solid(size),
-        };
+        let layout = Layout::of(file, candidate.stat.blocks, size);
         // Work that does not take long is finished.
         let mut reported = |step: ReadProgress<'_>| {
             restore.means.progress.bytes.fetch_add(step.count, Relaxed);
@@ -329,16 +290,15 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
         );
         let [output] = outputs;
         match output.error.map_or(read, Err) {
-            Ok(digest) => digest.ok_or(NotStaged::NotIt),
+            Ok(digest) => digest.ok_or(NotRepaired::Unsuitable),
             Err(DataError::Source(op, errno)) => {
                 restore.unreadable(&Error::new(&candidate.shown[..], op, errno));
-                Err(NotStaged::NotIt)
+                Err(NotRepaired::Unsuitable)
             }
-            Err(DataError::Changed) => Err(NotStaged::NotIt),
-            Err(DataError::Cancelled) => Err(NotStaged::Cancelled),
+            Err(DataError::Changed) => Err(NotRepaired::Unsuitable),
+            Err(DataError::Cancelled) => Err(NotRepaired::Cancelled),
             Err(DataError::Target(op, errno)) => {
-                let shown = restore.shown(&need.path);
-                Err(NotStaged::Failed(Error::new(shown, op, errno)))
+                Err(Error::new(restore.shown(&need.path), op, errno).into())
             }
         }
     }

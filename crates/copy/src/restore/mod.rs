@@ -49,13 +49,14 @@ use rustix::io::Errno;
 use crate::lock;
 use crate::meta::{Giving, LostMeta, Xattrs, stat_at};
 use crate::options::Preserve;
+use crate::place::DestDir;
 use crate::resume::random;
 use crate::sources::shown_below;
 use crate::stage::JobId;
 use dirs::{Dirs, Volume};
 use make::RepairWorker;
 use needs::{Collector, NameGroup, Need, Records, describe, groups};
-use sources::{Backup, SearchMeans, SourceIndex};
+use sources::{Backup, Candidate, SearchMeans, SourceIndex};
 use stages::Stages;
 use start::{RestoreRoot, look, refuse_another_tree};
 
@@ -87,6 +88,24 @@ impl Reach {
             8..16 => Reach::SamePath,
             _ => Reach::Anywhere,
         }
+    }
+}
+
+/// Source of a repaired path.
+#[derive(Clone, Copy)]
+enum RepairSource<'a> {
+    /// The manifest has all of it.
+    Record,
+    /// A copy, by its path as it is shown.
+    Copy(&'a [u8]),
+    /// Another name of the same file, below the root.
+    Name(&'a [u8]),
+}
+
+impl<'a> RepairSource<'a> {
+    fn of(candidate: Option<&'a Candidate>) -> RepairSource<'a> {
+        let shown = candidate.map(|candidate| &candidate.shown[..]);
+        shown.map_or(RepairSource::Record, RepairSource::Copy)
     }
 }
 
@@ -318,6 +337,16 @@ impl Restore<'_> {
         Some(stat_at(dir, name).ok()?.id)
     }
 
+    /// Returns the directory that a path is to be in, made if it is missing, and the name of the
+    /// path's stage there, once it is recorded that there may be one.
+    fn stage_of(&self, path: &[u8]) -> Result<(DestDir, String), bc_walk::Error> {
+        let dir = self.means.dirs.open(self, split(path).0);
+        let dir = dir.map_err(|not| not.error(self.shown(path), "open directory"))?;
+        let stage = self.means.id.stage(&dir, path, None);
+        self.means.stages.begun(path);
+        Ok((dir, stage))
+    }
+
     /// Returns paths that were recorded as names of the same file, and need no repair.
     fn siblings(&self, need: &Need) -> &[Vec<u8>] {
         let inode = need.recorded_inode();
@@ -414,9 +443,22 @@ impl Restore<'_> {
         count.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn repaired(&self, need: usize, repaired: &Repaired<'_>) {
-        self.settle(need, &self.outcomes.repaired);
-        (self.means.observer)(RestoreEvent::Repaired(repaired));
+    /// Reports a path that is repaired; `kept` is the second name of the replaced file.
+    pub(super) fn repaired(&self, number: usize, source: RepairSource<'_>, kept: Option<&[u8]>) {
+        self.settle(number, &self.outcomes.repaired);
+        let (from, linked) = match source {
+            RepairSource::Record => (None, None),
+            RepairSource::Copy(from) => (Some(from), None),
+            RepairSource::Name(linked) => (None, Some(linked)),
+        };
+        let Need { path, loss, .. } = &self.plan.needs[number];
+        (self.means.observer)(RestoreEvent::Repaired(&Repaired {
+            path,
+            loss: *loss,
+            from,
+            linked,
+            kept,
+        }));
     }
 
     pub(super) fn failed(&self, number: usize, error: &bc_walk::Error) {
@@ -458,10 +500,6 @@ impl Restore<'_> {
         }
     }
 
-    pub(super) fn incomplete(&self, path: &[u8], what: &'static str, errno: Errno) {
-        self.not_given(&bc_walk::Error::new(self.shown(path), what, errno));
-    }
-
     /// Tells why a path was not given what it is to have.
     pub(super) fn not_given(&self, error: &bc_walk::Error) {
         self.outcomes.incomplete.fetch_add(1, Relaxed);
@@ -471,7 +509,7 @@ impl Restore<'_> {
     /// Reports metadata that a path could not be given.
     pub(super) fn lost(&self, path: &[u8], lost: &mut Vec<LostMeta>) {
         for lost in lost.drain(..) {
-            self.incomplete(path, lost.op, lost.errno);
+            self.not_given(&bc_walk::Error::new(self.shown(path), lost.op, lost.errno));
         }
     }
 

@@ -8,13 +8,11 @@ use bc_fs::path::split;
 use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::io::Errno;
 
-use super::Reach;
-use super::make::{
-    LinkSource, NotLinked, NotStaged, Present, RepairWorker, SecondNames, UnrepairedName,
-};
+use super::make::{LinkSource, NotRepaired, Present, RepairWorker, SecondNames, UnrepairedName};
 use super::needs::{NameGroup, Need};
-use super::options::{Loss, Repaired};
+use super::options::Loss;
 use super::sources::{Candidate, SourceIndex, open_regular};
+use super::{Reach, RepairSource};
 use crate::decide::digest_of;
 use crate::meta::stat_at;
 use crate::place::DestDir;
@@ -175,7 +173,7 @@ impl RepairWorker<'_, '_> {
             return names;
         }
         if restore.plan.dry_run {
-            self.foretell(names, None, Some(path));
+            self.foretell(names, RepairSource::Name(path));
             return Vec::new();
         }
         let Ok(dir) = DestDir::open(top, split(path).0) else {
@@ -235,18 +233,18 @@ impl RepairWorker<'_, '_> {
         if restore.plan.dry_run {
             return self.foresee(names, candidate);
         }
-        let from = candidate.map(|candidate| &candidate.shown[..]);
+        let from = RepairSource::of(candidate);
         let mut kept = SecondNames::new();
         while !names.is_empty() {
             let first = names.remove(0);
             let (dir, stage) = match self.stage(&first, candidate) {
                 Ok(staged) => staged,
-                Err(NotStaged::NotIt) => {
+                Err(NotRepaired::Unsuitable) => {
                     names.insert(0, first);
                     return names;
                 }
-                Err(NotStaged::Cancelled) => return Vec::new(),
-                Err(NotStaged::Failed(error)) => {
+                Err(NotRepaired::Cancelled) => return Vec::new(),
+                Err(NotRepaired::Failed(error)) => {
                     restore.failed(first.need, &error);
                     names.retain(|name| !restore.is_left(name.need));
                     continue;
@@ -259,21 +257,10 @@ impl RepairWorker<'_, '_> {
                     continue;
                 }
             };
-            let need = self.need(&first);
-            restore.repaired(
-                first.need,
-                &Repaired {
-                    path: &need.path,
-                    loss: need.loss,
-                    from,
-                    linked: None,
-                    kept: second.as_deref(),
-                },
-            );
-            let path = &need.path;
+            restore.repaired(first.need, from, second.as_deref());
             let source = LinkSource {
                 dir: &dir,
-                path,
+                path: &self.need(&first).path,
                 id: stage.stat.id,
             };
             return self.link_all(names, &source, &mut kept, candidate);
@@ -304,20 +291,12 @@ impl RepairWorker<'_, '_> {
         for name in names {
             match self.link(&name, source, kept) {
                 Ok(second) => {
-                    let need = self.need(&name);
-                    restore.repaired(
-                        name.need,
-                        &Repaired {
-                            path: &need.path,
-                            loss: need.loss,
-                            from: None,
-                            linked: Some(source.path),
-                            kept: second.as_deref(),
-                        },
-                    );
+                    let linked = RepairSource::Name(source.path);
+                    restore.repaired(name.need, linked, second.as_deref());
                 }
-                Err(NotLinked::Impossible) => rest.push(name),
-                Err(NotLinked::Failed(error)) => restore.failed(name.need, &error),
+                Err(NotRepaired::Unsuitable) => rest.push(name),
+                Err(NotRepaired::Cancelled) => return Vec::new(),
+                Err(NotRepaired::Failed(error)) => restore.failed(name.need, &error),
             }
         }
         match rest.is_empty() {
@@ -338,37 +317,24 @@ impl RepairWorker<'_, '_> {
         if candidate.is_some_and(|candidate| self.digest_of(candidate) != Some(wanted)) {
             return names;
         }
-        self.foretell(names, candidate, None);
+        self.foretell(names, RepairSource::of(candidate));
         Vec::new()
     }
 
-    fn foretell(
-        &self,
-        names: Vec<UnrepairedName>,
-        candidate: Option<&Candidate>,
-        linked: Option<&[u8]>,
-    ) {
+    /// Reports names as repaired, all but the first as names of that one.
+    fn foretell<'n>(&'n self, names: Vec<UnrepairedName>, mut source: RepairSource<'n>) {
         let restore = self.restore;
-        let mut linked = linked;
         for name in names {
-            let need = self.need(&name);
-            if let Err(errno) = restore.means.dirs.may_put(restore, &need.path) {
-                let error = Error::new(restore.shown(&need.path), "create", errno);
+            let path = &self.need(&name).path;
+            if let Err(errno) = restore.means.dirs.may_put(restore, path) {
+                let error = Error::new(restore.shown(path), "create", errno);
                 restore.failed(name.need, &error);
                 continue;
             }
-            let from = candidate.filter(|_| linked.is_none());
-            restore.repaired(
-                name.need,
-                &Repaired {
-                    path: &need.path,
-                    loss: need.loss,
-                    from: from.map(|candidate| &candidate.shown[..]),
-                    linked,
-                    kept: None,
-                },
-            );
-            linked = linked.or(Some(&need.path));
+            restore.repaired(name.need, source, None);
+            if !matches!(source, RepairSource::Name(_)) {
+                source = RepairSource::Name(path);
+            }
         }
     }
 }
