@@ -20,6 +20,7 @@ use bc_walk::Identity;
 use rustix::io::Errno;
 
 use crate::check::open_file::{OpenFile, identity_at};
+use crate::options::RunMode;
 use crate::skip::Skip;
 
 /// Gives temporary names: `.bc-dup.PID.START.N.tmp`. The process's start time distinguishes its
@@ -272,8 +273,10 @@ pub(crate) fn delete(kept_file: &OpenFile, target: &OpenFile, temps: &Temps) -> 
     remove(target, temps, || kept_file.outlives(target))
 }
 
-/// Removes a leftover name that is another name of the kept file.
+/// Removes a leftover name that is another name of the kept file. Another run that takes away the
+/// kept one at that moment would find this one: it is kept off by a lock.
 pub(crate) fn delete_extra_link(kept_file: &OpenFile, target: &OpenFile) -> Result<(), Skip> {
+    target.lock(RunMode::Execute)?;
     kept_file.check_name().map_err(Skip::of_kept_file)?;
     match identity_at(&target.dir, &target.name)? {
         Some(id) if id == kept_file.stat.id => Ok(entry::unlink(&target.dir, &target.name)?),

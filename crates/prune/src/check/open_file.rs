@@ -373,6 +373,15 @@ impl OpenFile {
         }
     }
 
+    /// [Locks](Handle::lock) the file against other runs on this machine, where it knows of all of
+    /// them.
+    pub(crate) fn lock(&self, mode: RunMode) -> Result<(), Skip> {
+        match basic_traits(&self.file)?.network {
+            Answer::No => self.file.lock(mode),
+            _ => Ok(()),
+        }
+    }
+
     /// Asks for a read lease, which changes of names leave alone. A process that opens the file for
     /// writing from here on has to wait until it is [released](OpenFile::release), and is noticed.
     pub(crate) fn watch(&mut self) -> Result<Watched, Skip> {

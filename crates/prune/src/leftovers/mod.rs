@@ -35,6 +35,7 @@ use crate::act::temp::{self, Temps};
 use crate::check::compare::check_distinct;
 use crate::check::compare::is_beginning;
 use crate::check::open_file::{OpenFile, identity_at};
+use crate::options::RunMode;
 use crate::skip::Skip;
 
 /// Entries that finished runs left in a directory.
@@ -243,6 +244,7 @@ impl<'s> RemovableStage<'s> {
         temp::remove_stage(&self.held, temps, || match &self.content {
             ContentElsewhere::Empty => Ok(()),
             ContentElsewhere::OtherName(other) => {
+                self.held.lock(RunMode::Execute)?;
                 match identity_at(&self.held.dir, other)? == Some(self.held.stat.id) {
                     true => Ok(()),
                     false => Err(Skip::Changed),

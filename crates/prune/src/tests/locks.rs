@@ -157,3 +157,36 @@ fn a_directory_that_somebody_keeps_locked_is_skipped() {
     assert_eq!(snapshot(tree.path()), before);
     assert!(lines[0].contains("lock directory"), "{lines:?}");
 }
+
+/// Another run is about to take the other name away.
+#[test]
+fn a_leftover_of_a_file_that_another_run_has_locked_stays() {
+    const EXTRA: &str = "b/.bc-dup.4194305.7.0.tmp";
+    const STAGE: &str = "b/.bc-dup.4194305.7.1.part";
+    let tree = TestTree::new();
+    tree.write("a/keep", "same").hard_link("a/keep", EXTRA);
+    tree.write("b/else", "else").hard_link("b/else", STAGE);
+    let others = ["a/keep", "b/else"].map(|name| {
+        let other = fs::File::open(tree.join(name)).unwrap();
+        flock(&other, FlockOperation::NonBlockingLockExclusive).unwrap();
+        other
+    });
+    let pruned = || {
+        tree.write("b/one", "same");
+        let names = ["a/keep", "b/one", EXTRA];
+        let files = names.map(|name| file_ref(tree.path(), &tree.join(name)));
+        let group = FileGroup {
+            files: files.to_vec(),
+        };
+        run_groups(vec![group], &options(Action::Delete), None)
+    };
+    let (summary, lines) = pruned();
+    assert_eq!((summary.changed, summary.leftovers), (1, 0), "{lines:?}");
+    let locked = lines.iter().filter(|line| line.contains("locked"));
+    assert_eq!(locked.count(), 2, "{lines:?}");
+    assert!(tree.exists(EXTRA) && tree.exists(STAGE));
+    drop(others);
+    let (summary, lines) = pruned();
+    assert_eq!((summary.changed, summary.leftovers), (1, 2), "{lines:?}");
+    assert!(temporaries(tree.path()).is_empty(), "{lines:?}");
+}

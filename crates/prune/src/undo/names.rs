@@ -12,7 +12,6 @@ use bc_edit::names::prune as prune_names;
 use bc_edit::names::prune::Mark;
 use bc_fs::dirfd;
 use bc_fs::meta;
-use bc_fs::mount::{Answer, basic_traits};
 use bc_fs::path::split;
 use bc_walk::{FileKind, Identity};
 
@@ -359,9 +358,7 @@ impl Undo<'_> {
         }
         if self.names_by_then(held.stat.id, held.stat.nlink) > 1 {
             // Of two runs that take one of the last two names each, either would find the other's.
-            if basic_traits(&held.file)?.network == Answer::No {
-                held.file.lock(self.mode)?;
-            }
+            held.lock(self.mode)?;
             return Ok(SpareName::OneOfSeveral);
         }
         held.watch()?;
