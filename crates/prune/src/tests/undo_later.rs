@@ -487,6 +487,41 @@ fn two_undos_leave_a_file_one_of_its_last_names() {
     }
 }
 
+/// What replaces the last name of a file is edited before any call of undo: the other name of the
+/// step's file, or that file itself, which a killed run had set aside.
+#[test]
+fn a_content_outlives_an_edit_of_what_replaces_its_last_name() {
+    let mut sweep = Sweep::new(FEW).ways(2);
+    while let Some(point) = sweep.next() {
+        let (tree, edited, content) = match sweep.way() {
+            0 => {
+                let tree = parted_from_its_other_name();
+                tree.remove("a/1");
+                let edited = tree.join("c/1");
+                (tree, edited, b"same".to_vec())
+            }
+            _ => {
+                let tree = quick_sample();
+                super::crash::kill(&tree, "hardlink", &Point::first("unlink"));
+                for name in ["a/keep", "a/keep2", "b/two", "c/two-too"] {
+                    tree.remove(name);
+                }
+                let edited = temporaries(tree.path()).remove(0);
+                (tree, edited, content())
+            }
+        };
+        let name = edited.strip_prefix(tree.path()).unwrap();
+        let (root, name) = (tree.path().to_owned(), name.to_str().unwrap().to_owned());
+        let edit = move || drop(super::race::Race::Append.go(&root, &name));
+        faults::arm(point.clone(), faults::Fault::Run(Box::new(edit)));
+        let (_, lines) = undo_all(&tree, RunMode::Execute);
+        saw(&mut sweep, &faults::disarm());
+        let mut left = files(tree.path()).into_iter();
+        let stands = left.any(|path| fs::read(path).unwrap() == content);
+        assert!(stands, "{} before {point}: {lines:?}", sweep.way());
+    }
+}
+
 /// A process that has the file open goes on writing into it.
 #[test]
 fn the_last_name_of_a_file_that_is_open_for_writing_stays() {

@@ -111,9 +111,13 @@ impl Undo<'_> {
                 lost
             }
             Reversal::PutInPlace => {
-                let (temp, stat) = step.aside.take().ok_or(Skip::Gone)?;
-                let dir: &OwnedFd = &step.there()?.dir;
+                let (Some((temp, stat)), Some(spare)) = (step.aside.take(), step.spare) else {
+                    return Err(Skip::Gone);
+                };
+                let there = step.there()?;
+                let dir: &OwnedFd = &there.dir;
                 claim::alone(dir).ok_or(Skip::InUse)?;
+                self.replacement(there, &temp, spare)?;
                 self.would([dir])?;
                 let aside = sibling(path, temp.as_bytes());
                 self.would_lead(path, &aside);

@@ -42,7 +42,7 @@ use self::next::{NameState, Reversal, UndoDecision, UndoFact, UndoFacts, UndoNee
 use self::trees::Trees;
 use self::volumes::Volumes;
 use crate::act::moving::copy::digest;
-use crate::act::temp::{Temps, give_name, put_in_place, replace};
+use crate::act::temp::{Temps, discard, give_name, put_in_place, replace};
 use crate::check::caller::Caller;
 use crate::check::dir;
 use crate::check::meta::{entitled, give_metadata, lacking};
@@ -572,7 +572,10 @@ impl Undo<'_> {
                 };
                 let there = step.there()?;
                 let _claim = claim::alone(&there.dir).ok_or(Skip::InUse)?;
-                put_in_place(there, &temp, stat.id, || spare.check(there))?;
+                let instead = self.replacement(there, &temp, spare)?;
+                put_in_place(there, &temp, stat.id, || {
+                    spare.check(there, instead.as_ref())
+                })?;
                 self.leftovers.forget(&there.dir, &temp);
                 Ok(self.done(entry, stat.id, path, &there.dir, Vec::new()))
             }
@@ -581,7 +584,10 @@ impl Undo<'_> {
                 let there = step.there()?;
                 let _claim = self.blocked.claim(&there.dir, self.cancel)?;
                 let (temp, id, lost) = self.make(entry, &there.dir, Some(there))?;
-                replace(there, &temp, id, || spare.check(there))?;
+                let instead = self
+                    .replacement(there, &temp, spare)
+                    .map_err(|why| discard(there, &temp, id, why))?;
+                replace(there, &temp, id, || spare.check(there, instead.as_ref()))?;
                 Ok(self.done(entry, id, path, &there.dir, lost))
             }
             Reversal::Make => {

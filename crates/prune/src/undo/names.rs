@@ -18,6 +18,7 @@ use bc_walk::{FileKind, Identity};
 use super::{NamedEntry, Undo, reference};
 use crate::act::moving::copy::{Blocks, CopiedFile, ProvenCopy, copy, digest};
 use crate::act::temp;
+use crate::check::compare::compare;
 use crate::check::dir;
 use crate::check::meta::difference;
 use crate::check::meta::entitled;
@@ -94,10 +95,10 @@ pub(super) enum SpareName {
 
 impl SpareName {
     /// Proves right before the name goes that the reason still holds, for a file with unchanged
-    /// content.
-    pub(super) fn check(self, held: &OpenFile) -> Result<(), Skip> {
+    /// content; `instead` is its [replacement](Undo::replacement).
+    pub(super) fn check(self, held: &OpenFile, instead: Option<&OpenFile>) -> Result<(), Skip> {
         match self {
-            SpareName::Proven => Ok(()),
+            SpareName::Proven => instead.map_or(Ok(()), OpenFile::check_content),
             SpareName::OneOfSeveral if meta::stat_now(&held.file, c"")?.nlink > 1 => Ok(()),
             SpareName::OneOfSeveral => Err(Skip::Changed),
         }
@@ -364,6 +365,24 @@ impl Undo<'_> {
         held.watch()?;
         self.prove_source(entry, held)?;
         Ok(SpareName::Proven)
+    }
+
+    /// Proves that the file with a temporary name, which is to have the name of this one, has all of
+    /// its content, where that goes with the name; it is watched until then.
+    pub(super) fn replacement(
+        &self,
+        there: &OpenFile,
+        temp: &CString,
+        spare: SpareName,
+    ) -> Result<Option<OpenFile>, Skip> {
+        if spare != SpareName::Proven || there.stat.kind() != FileKind::File {
+            return Ok(None);
+        }
+        let mut instead = OpenFile::find(&there.dir, temp, &there.path)?;
+        instead.watch()?;
+        let size = there.stat.stamp.size;
+        compare(&there.file, &instead.file, size, self.cancel)?;
+        Ok(Some(instead))
     }
 
     /// The file that was kept by the step.
