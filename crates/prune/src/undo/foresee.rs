@@ -44,14 +44,15 @@ impl Undo<'_> {
 
     /// Returns the file that a name leads to, or would by then. In a real run each name is its own.
     pub(super) fn find(&self, path: &[u8], recorded: &Recorded) -> Result<NamedEntry, Skip> {
-        if self.overlay.lies_in_made(path) {
+        let now = self.overlay.now(path);
+        if self.overlay.lies_in_made(now.as_deref().unwrap_or(path)) {
             return Ok(NamedEntry {
                 dir: None,
                 name: dirfd::name(split(path).1)?,
                 stat: None,
             });
         }
-        match self.overlay.now(path) {
+        match now {
             Some(now) => find(&now, recorded),
             None => Ok(NamedEntry {
                 stat: None,
@@ -103,9 +104,11 @@ impl Undo<'_> {
         let (entry, path) = (step.entry, step.path);
         let lost = match reversal {
             Reversal::GiveMetadata => {
-                let there = step.there()?;
-                let (metadata, left_out) = self.owed(entry, there)?;
-                let mut lost = self.would_give(&metadata, Some(&there.dir)).1;
+                let (metadata, left_out) = match step.found.stat {
+                    Some(_) => self.owed(entry, step.there()?)?,
+                    None => (entry.target.metadata().ok_or(Skip::Changed)?, Vec::new()),
+                };
+                let mut lost = self.would_give(&metadata, step.found.dir.as_ref()).1;
                 lost.extend(left_out);
                 self.remember(entry, path, ContentProof::Proven);
                 lost

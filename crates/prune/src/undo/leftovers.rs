@@ -104,36 +104,24 @@ impl Leftovers {
                 self.stages.insert(id, left.stages);
                 self.others.insert(id, left.others);
             }
-            let links = self.clear_links_of(entry, &dir, id, mode);
-            let went = links.iter().map(whole);
-            gone.extend(went.filter(|name| self.gone.insert(name.clone())));
         }
+        gone.extend(self.clear_links_of(entry, mode));
         gone
     }
 
-    /// Removes links to the kept file from one of the step's directories, which a killed run had made
-    /// for the step or had taken back from its name: they lead to that file, or have the text of such
-    /// a link. Any other link is not known to be ours. Returns those that went, or would.
-    fn clear_links_of(
-        &mut self,
-        entry: &JournalStep,
-        dir: &OwnedFd,
-        id: Identity,
-        mode: RunMode,
-    ) -> Vec<CString> {
-        let Some(names) = self.others.get_mut(&id).filter(|names| !names.is_empty()) else {
-            return Vec::new();
-        };
-        let kept = entry.kept_file.id();
-        let path = self.paths.get(&id);
-        let made = path.and_then(|path| Some(relative(path, &entry.kept_file.path()?)));
-        let goes = |name: &mut CString| {
+    /// Removes links to the kept file from the step's directories, which a killed run had made for
+    /// the step or had taken back from its name: they lead to that file, or have the text of such a
+    /// link. Any other link is not known to be ours. Returns those that went, or would.
+    fn clear_links_of(&mut self, entry: &JournalStep, mode: RunMode) -> Vec<Vec<u8>> {
+        let (kept, kept_path) = (entry.kept_file.id(), entry.kept_file.path());
+        let goes = |dir: &OwnedFd, name: &CString, path: &[u8]| {
             let text = link_text(dir, name);
+            let made = || Some(relative(split(path).0, kept_path.as_ref()?));
             text.is_some()
-                && (text == made || meta::stat_through(dir, name).is_ok_and(|to| to.id == kept))
-                && remove_link(dir, name, mode)
+                && (text == made() || meta::stat_through(dir, name).is_ok_and(|to| to.id == kept))
+                && remove_name(dir, name, mode)
         };
-        names.extract_if(.., goes).collect()
+        remove_where(&mut self.others, &self.paths, &mut self.gone, entry, goes)
     }
 
     /// Removes links with this text that a killed run had set aside in the directories of the step,
@@ -143,12 +131,14 @@ impl Leftovers {
             let Ok((dir, _)) = dir::open_parent(&reference(&path, &entry.target)) else {
                 continue;
             };
-            for name in leftovers::links(&dir) {
-                if link_text(&dir, &name).as_deref() == Some(text) && remove_link(&dir, &name, mode)
-                {
-                    self.gone.insert(sibling(&path, name.as_bytes()));
-                }
-            }
+            let mut links = leftovers::links(&dir);
+            links.retain(|name| link_text(&dir, name).as_deref() == Some(text));
+            let Some(_claim) = claim::alone(&dir).filter(|_| !links.is_empty()) else {
+                continue;
+            };
+            links.retain(|name| remove_name(&dir, name, mode));
+            let gone = links.iter().map(|name| sibling(&path, name.as_bytes()));
+            self.gone.extend(gone);
         }
     }
 
@@ -177,60 +167,47 @@ impl Leftovers {
         failed: bool,
         undo: &StageMeans<'_>,
     ) -> Vec<Vec<u8>> {
-        let mut gone = Vec::new();
-        for (dir, _) in directories(entry) {
-            let Ok(id) = meta::stat(&dir).map(|stat| stat.id) else {
-                continue;
-            };
-            let Some(stages) = self.stages.get_mut(&id).filter(|names| !names.is_empty()) else {
-                continue;
-            };
-            let Some(_claim) = claim::alone(&dir) else {
-                continue;
-            };
-            let path = self.paths.get(&id).map(Vec::as_slice).unwrap_or_default();
-            stages.retain(|name| {
-                let path = [path, b"/", name.as_bytes()].concat();
-                let proven = RemovableStage::prove(&dir, name, &path, sources, undo.cancel);
-                let removed = match (proven, undo.mode) {
-                    (Ok(Some(stage)), RunMode::Execute) => stage.remove(undo.temps).is_ok(),
-                    (Ok(Some(_)), RunMode::DryRun) => dirfd::may_change(&dir).is_ok(),
-                    (Ok(None), _) if failed && is_all_of(entry, &dir, name, undo.cancel) => {
-                        self.last.insert(path.clone());
-                        false
-                    }
-                    (Ok(None) | Err(_), _) => false,
-                };
-                if removed {
-                    self.gone.insert(path.clone());
-                    gone.push(path);
+        let last = &mut self.last;
+        let goes = |dir: &OwnedFd, name: &CString, path: &[u8]| {
+            let proven = RemovableStage::prove(dir, name, path, sources, undo.cancel);
+            match (proven, undo.mode) {
+                (Ok(Some(stage)), RunMode::Execute) => stage.remove(undo.temps).is_ok(),
+                (Ok(Some(_)), RunMode::DryRun) => dirfd::may_change(dir).is_ok(),
+                (Ok(None), _) if failed && is_all_of(entry, dir, name, undo.cancel) => {
+                    last.insert(path.to_vec());
+                    false
                 }
-                !removed
-            });
-        }
-        gone
+                (Ok(None) | Err(_), _) => false,
+            }
+        };
+        remove_where(&mut self.stages, &self.paths, &mut self.gone, entry, goes)
     }
 
     /// Returns the leftovers that stay, in directories that no run is using, each with the reason,
-    /// but for those that were reported and the [originals](Leftovers::originals).
+    /// but for those that were reported: first the originals of killed moves, to which no step of the
+    /// journal gave their names.
     pub(super) fn staying(&self) -> Vec<(Vec<u8>, Skip)> {
-        let foreign = [self.unused(&self.found), self.unused(&self.others)].concat();
-        let foreign = foreign.into_iter().filter(|path| {
-            !self.spoken_for.contains(path)
-                && !self.gone.contains(path)
-                && !prune_names::is_original(split(path).1)
-        });
-        let mut staying: Vec<(Vec<u8>, Skip)> = self
-            .unused(&self.stages)
-            .into_iter()
-            .map(|path| match self.last.contains(&path) {
-                true => (path, Skip::LastCopy),
-                false => (path, Skip::UnknownStage),
-            })
-            .chain(foreign.map(|path| (path, Skip::UnknownLeftover)))
-            .collect();
-        staying.sort_by(|(one, _), (other, _)| one.cmp(other));
-        staying
+        let (mut originals, mut others) = (Vec::new(), Vec::new());
+        let is_open = |path: &Vec<u8>| !self.spoken_for.contains(path) && !self.gone.contains(path);
+        for path in self.unused(&self.found).into_iter().filter(is_open) {
+            match prune_names::is_original(split(&path).1) {
+                true => originals.push((path, Skip::Original)),
+                false => others.push((path, Skip::UnknownLeftover)),
+            }
+        }
+        let foreign = self.unused(&self.others).into_iter().filter(is_open);
+        others.extend(foreign.map(|path| (path, Skip::UnknownLeftover)));
+        for path in self.unused(&self.stages) {
+            let why = match self.last.contains(&path) {
+                true => Skip::LastCopy,
+                false => Skip::UnknownStage,
+            };
+            others.push((path, why));
+        }
+        for found in [&mut originals, &mut others] {
+            found.sort_by(|(one, _), (other, _)| one.cmp(other));
+        }
+        [originals, others].concat()
     }
 
     /// Gives the step's file and the copy that was made of it their names back, where a killed run
@@ -345,17 +322,6 @@ impl Leftovers {
         rest(entry.target.path(), entry.target.id()).or_else(|| rest(entry.destination(), copy?))
     }
 
-    /// Returns the originals of killed moves that are still where they were set aside, and whose
-    /// directory no run is using: no step of the journal gave them their names.
-    pub(super) fn originals(&self) -> Vec<Vec<u8>> {
-        let mut left = self.unused(&self.found);
-        left.retain(|path| {
-            prune_names::is_original(split(path).1) && !self.spoken_for.contains(path)
-        });
-        left.sort();
-        left
-    }
-
     /// Returns the paths of those of these names that are there, in directories that no run is
     /// using.
     fn unused(&self, names: &HashMap<Identity, Vec<CString>>) -> Vec<Vec<u8>> {
@@ -395,37 +361,46 @@ impl Leftovers {
         temps: &Temps,
         cancel: &Cancel,
     ) -> Vec<Vec<u8>> {
-        let mut gone = Vec::new();
-        for (dir, _) in directories(entry) {
-            let Ok(id) = meta::stat(&dir).map(|stat| stat.id) else {
-                continue;
+        let goes = |dir: &OwnedFd, name: &CString, _: &[u8]| {
+            let Some(found) = equal(entry, kept.as_deref_mut(), dir, name, cancel) else {
+                return false;
             };
-            let Some(names) = self.found.get_mut(&id) else {
-                continue;
-            };
-            let Some(_claim) = claim::alone(&dir).filter(|_| !names.is_empty()) else {
-                continue;
-            };
-            let path = self.paths.get(&id).map(Vec::as_slice).unwrap_or_default();
-            names.retain(|name| {
-                let Some(found) = equal(entry, kept.as_deref_mut(), &dir, name, cancel) else {
-                    return true;
-                };
-                let removed = match (mode, kept.as_deref()) {
-                    (RunMode::Execute, Some(kept)) => remove(kept, &found, temps).is_ok(),
-                    (RunMode::Execute, None) => false,
-                    (RunMode::DryRun, _) => dirfd::may_change(&dir).is_ok(),
-                };
-                if removed {
-                    let name = [path, b"/", name.as_bytes()].concat();
-                    self.gone.insert(name.clone());
-                    gone.push(name);
-                }
-                !removed
-            });
-        }
-        gone
+            match (mode, kept.as_deref()) {
+                (RunMode::Execute, Some(kept)) => remove(kept, &found, temps).is_ok(),
+                (RunMode::Execute, None) => false,
+                (RunMode::DryRun, _) => dirfd::may_change(dir).is_ok(),
+            }
+        };
+        remove_where(&mut self.found, &self.paths, &mut self.gone, entry, goes)
     }
+}
+
+/// Removes names from the step's directories, where no run is at work: those that `goes` removes,
+/// which it gets with its directory and path. Returns the paths of those that went, or would.
+fn remove_where(
+    names: &mut HashMap<Identity, Vec<CString>>,
+    paths: &HashMap<Identity, Vec<u8>>,
+    gone: &mut HashSet<Vec<u8>>,
+    entry: &JournalStep,
+    mut goes: impl FnMut(&OwnedFd, &CString, &[u8]) -> bool,
+) -> Vec<Vec<u8>> {
+    let mut went = Vec::new();
+    for (dir, _) in directories(entry) {
+        let Ok(id) = meta::stat(&dir).map(|stat| stat.id) else {
+            continue;
+        };
+        let Some(names) = names.get_mut(&id).filter(|names| !names.is_empty()) else {
+            continue;
+        };
+        let Some((above, _claim)) = paths.get(&id).zip(claim::alone(&dir)) else {
+            continue;
+        };
+        let path = |name: &CString| [above, b"/".as_slice(), name.as_bytes()].concat();
+        let removed = names.extract_if(.., |name| goes(&dir, name, &path(name)));
+        went.extend(removed.map(|name| path(&name)));
+    }
+    gone.extend(went.iter().cloned());
+    went
 }
 
 /// Returns the text of a symbolic link.
@@ -433,12 +408,8 @@ pub(super) fn link_text(dir: &OwnedFd, name: &CStr) -> Option<Vec<u8>> {
     dirfd::open_link(dir, name).and_then(dirfd::link_text).ok()
 }
 
-/// Removes a link where no run is at work; in a dry run only proves that it could be. True if it
-/// went, or would.
-fn remove_link(dir: &OwnedFd, name: &CStr, mode: RunMode) -> bool {
-    let Some(_claim) = claim::alone(dir) else {
-        return false;
-    };
+/// Removes a name; in a dry run only proves that it could be. True if it went, or would.
+fn remove_name(dir: &OwnedFd, name: &CStr, mode: RunMode) -> bool {
     match mode {
         RunMode::Execute => entry::unlink(dir, name).is_ok(),
         RunMode::DryRun => dirfd::may_change(dir).is_ok(),

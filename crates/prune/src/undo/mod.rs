@@ -162,14 +162,6 @@ fn undo_at(
             outcome: &outcome,
         });
     }
-    for path in undo.leftovers.originals() {
-        summary.failed += 1;
-        observer(UndoEvent {
-            path: &path,
-            action: "move",
-            outcome: &UndoOutcome::Failed(Skip::Original),
-        });
-    }
     for (path, why) in undo.leftovers.staying() {
         summary.failed += u64::from(why.is_error());
         observer(UndoEvent {

@@ -69,7 +69,7 @@ pub(super) enum Destination {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum NameState {
     Free,
-    /// A dry run would have given it the content of the step's file by then.
+    /// A dry run would have made a file with the content of the step's under it by then.
     Foreseen,
     Taken(FileKind),
 }
@@ -176,7 +176,7 @@ impl UndoFacts<'_> {
     fn linked(&self) -> Decided {
         match self.name {
             NameState::Free => return refuse(Skip::Gone),
-            NameState::Foreseen => return reverse(Reversal::Replace),
+            NameState::Foreseen => return reverse(Reversal::GiveMetadata),
             NameState::Taken(_) => {}
         }
         if !self.is(UndoNeed::Link)? {
@@ -193,7 +193,8 @@ impl UndoFacts<'_> {
     fn removed(&self) -> Decided {
         match self.name {
             NameState::Taken(_) => self.separate(),
-            NameState::Free | NameState::Foreseen => reverse(Reversal::Make),
+            NameState::Foreseen => reverse(Reversal::GiveMetadata),
+            NameState::Free => reverse(Reversal::Make),
         }
     }
 

@@ -245,3 +245,35 @@ fn what_is_done_since_an_undo_stays() {
     assert_eq!((again.restored, again.failed), (0, 0), "{again:?}");
     check_whole(&tree, &now, "undone again");
 }
+
+/// The step of a file in a directory that comes back is foreseen as it is undone.
+#[test]
+fn a_file_in_a_directory_that_comes_back_is_foreseen() {
+    for name in ["move", "delete"] {
+        for edited in [false, true] {
+            let tree = copies();
+            tree.write("a-keep", content());
+            let files = ["a-keep", "b/in/one"].map(|name| file_ref(tree.path(), &tree.join(name)));
+            let group = FileGroup {
+                files: files.to_vec(),
+            };
+            let mut journal = create(&tree.scratch("journal"), Action::Hardlink, &tree).unwrap();
+            let mut options = options(Action::Hardlink);
+            options.on_metadata_diff = OnMetadataDiff::Ignore;
+            let (summary, lines) = run_groups(vec![group], &options, Some(&mut journal));
+            assert_eq!(summary.changed, 1, "{lines:?}");
+            drop(journal);
+            gone(&tree, name, false);
+            if edited {
+                fs::write(tree.join("a-keep"), "edited").unwrap();
+            }
+            let (undone, lines) = undo_as_foreseen(&tree);
+            let context = format!("{name}, edited {edited}: {lines:?}");
+            // Renamed back, the link has what was written to it.
+            let is_link = edited && name == "move";
+            assert_eq!(undone.failed, u64::from(is_link), "{context}");
+            let parted = inode(tree.join("a-keep")) != inode(tree.join("b/in/one"));
+            assert_eq!(parted, !is_link, "{context}");
+        }
+    }
+}
