@@ -310,7 +310,13 @@ fn parse_line(
         }
         rest = &rest[1..];
     }
-    let parsed = match bsd::parse(rest, escaped) {
+    let is_untagged = gnu::leading_digest(rest, lengths).is_some();
+    let tagged = if is_untagged {
+        None
+    } else {
+        bsd::parse(rest, escaped)
+    };
+    let parsed = match tagged {
         Some(parsed) => parsed?,
         None => gnu::parse(rest, escaped, lengths, style)?,
     };
@@ -404,6 +410,25 @@ mod tests {
             assert!(first(line).is_err(), "{}", line.escape_ascii());
         }
         assert!(first(b"abcd  a\0b").is_err());
+    }
+
+    #[test]
+    fn each_mistake_has_its_reason() {
+        for (line, why) in [
+            (&b"nonsense"[..], "no digest"),
+            (b"abc  a", "no digest"),
+            (b"abcdef  a", "wrong length of digest"),
+            (b"abcdx  a", "no blank after the digest"),
+            (b"abcd", "no blank after the digest"),
+            (b"abcd ", "no path"),
+            (b"XXH3_abcd  a", "wrong length of digest"),
+            (b"XXH3_0707070707070707", "no blank after the digest"),
+            (b"NONE (a) = abcd", "unknown algorithm"),
+        ] {
+            assert_eq!(first(line), Err(why), "{}", line.escape_ascii());
+        }
+        // Digits behind another digest's length are a part of the path.
+        assert_eq!(first(b"abcd ef01 a").as_deref(), Ok(&b"ef01 a"[..]));
     }
 
     #[test]
