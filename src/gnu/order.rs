@@ -171,14 +171,14 @@ impl JobFiles {
     fn look_up(jobs: &[FileJob], setup: &Setup) -> Result<JobFiles, RunStop> {
         let is_stdin = |index: &usize| jobs[*index].path == b"-";
         let (stdin, named): (Vec<usize>, Vec<usize>) = (0..jobs.len()).partition(is_stdin);
-        let paths = named
+        let paths: Vec<&[u8]> = named
             .iter()
-            .map(|index| jobs[*index].path.clone())
+            .map(|index| jobs[*index].path.as_slice())
             .collect();
         let options = bc_walk::WalkOptions::default()
             .metadata(bc_walk::Metadata::Basic)
             .spellings(bc_walk::Spellings::AsNamed);
-        let listing = bc_walk::list_files(paths, &options, setup.walk_workers(), &setup.cancel)
+        let listing = bc_walk::list_files(&paths, &options, setup.walk_workers(), &setup.cancel)
             .map_err(|panic| RunStop::Fatal(panic.to_string()))?;
         let mut of_jobs = vec![JobKind::Failing; jobs.len()];
         for index in stdin {

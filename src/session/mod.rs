@@ -316,7 +316,7 @@ impl Session {
                 let read = || self.read_list(from, args.null);
                 let paths = self.while_reading(from.as_os_str(), read)?;
                 self.spare_listed(paths.iter().map(Vec::as_slice))?;
-                bc_walk::list_files(paths, options, self.walk_workers(), &self.cancel)
+                bc_walk::list_files(&paths, options, self.walk_workers(), &self.cancel)
             }
             None if roots.is_empty() => {
                 let applet = self.report.applet();

@@ -121,7 +121,7 @@ pub fn check_lines(
         first += same.len() as u32;
     }
     let each = bc_walk::WalkOptions::default().spellings(bc_walk::Spellings::Each);
-    let listing = bc_walk::list_files(paths, &each, options.workers, cancel)?;
+    let listing = bc_walk::list_files(&paths, &each, options.workers, cancel)?;
     for id in listing.ids() {
         let listed = listing.path(id);
         let path_of = |named: &NamedLines| path_at(order[named.first as usize]);

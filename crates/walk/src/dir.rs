@@ -28,7 +28,7 @@ use crate::{
 
 /// Bytes that one `getdents64` call fills at most. Only pages that the kernel writes are ever
 /// touched, so a small tree pays for a page.
-const BUFFER: usize = 64 << 10;
+pub(crate) const BUFFER: usize = 64 << 10;
 
 /// Number of entries of a directory for which room is kept for the next one. More is given back:
 /// one huge directory would hold 24 bytes an entry until the walk ends.

@@ -331,7 +331,7 @@ mod tests {
             let odd = chain(depth).join("a//b/../../f");
             paths.push(odd.into_os_string().into_vec());
         }
-        let listing = list_files(paths, &WalkOptions::default(), 1, &Cancel::new()).unwrap();
+        let listing = list_files(&paths, &WalkOptions::default(), 1, &Cancel::new()).unwrap();
         assert_eq!(listing.len(), 200);
         let mut dirs = DirFdCache::new(&listing);
         for entry in listing.ids() {

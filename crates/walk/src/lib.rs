@@ -47,6 +47,7 @@ mod ignores;
 pub mod job;
 mod listing;
 mod merge;
+mod named;
 mod open;
 mod options;
 mod roots;

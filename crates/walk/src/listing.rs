@@ -239,8 +239,8 @@ impl Listing {
         self.columns.size(entry.0 as usize, &self.classes)
     }
 
-    /// Returns the bytes of all files together where each of them was named and none found: the
-    /// walk has looked at such files, whatever metadata it was to ask for.
+    /// Returns the bytes of all files together where each of them was named, none found, and all were
+    /// looked at, as few names always are, whatever metadata was asked for.
     pub fn named_bytes(&self) -> Option<u64> {
         self.named_bytes
     }

@@ -21,7 +21,7 @@ pub(crate) struct Parts<'w> {
     pub(crate) prefixes: Vec<PathPrefix>,
     pub(crate) walk_roots: Vec<WalkRoot>,
     /// Sorted by path.
-    pub(crate) files: Vec<ListedFile>,
+    pub(crate) files: Vec<ListedFile<'w>>,
     pub(crate) shared: SharedTree,
     pub(crate) outputs: Vec<WorkerOutput>,
     pub(crate) passed_by: Vec<Vec<u8>>,
@@ -61,9 +61,9 @@ struct Builder<'p> {
 }
 
 /// Unit of sorting: the tree of a root, or a file that is a root.
-enum Unit {
+enum Unit<'p> {
     Tree { prefix: u32, ticket: u32 },
-    File(ListedFile),
+    File(ListedFile<'p>),
 }
 
 pub(crate) fn merge(parts: Parts<'_>) -> Listing {
@@ -77,10 +77,9 @@ pub(crate) fn merge(parts: Parts<'_>) -> Listing {
         shared,
         ..
     } = parts;
-    let sizes = || files.iter().map(|file| file.stat.stamp.size);
-    let named_bytes = walk_roots
-        .is_empty()
-        .then(|| sizes().fold(0, u64::saturating_add));
+    let mut sizes = files.iter().map(|file| Some(file.seen.stat()?.stamp.size));
+    let sum = || sizes.try_fold(0, |sum: u64, size| Some(sum.saturating_add(size?)));
+    let named_bytes = walk_roots.is_empty().then(sum).flatten();
     let items: usize = outputs.iter().map(|output| output.items.len()).sum();
     assert!(
         items + files.len() <= u32::MAX as usize,
@@ -206,12 +205,12 @@ pub(crate) fn merge(parts: Parts<'_>) -> Listing {
 }
 
 /// Returns trees and files, each with the least path that can be in it.
-fn units(
+fn units<'p>(
     prefixes: &[PathPrefix],
     walk_roots: &[WalkRoot],
-    files: Vec<ListedFile>,
+    files: Vec<ListedFile<'p>>,
     entries: Entries,
-) -> Vec<Unit> {
+) -> Vec<Unit<'p>> {
     // Nothing comes between files: they have an order already.
     if walk_roots.is_empty() {
         return files.into_iter().map(Unit::File).collect();
@@ -233,7 +232,7 @@ fn units(
         units.push((least.clone(), unit));
     }
     for file in files {
-        units.push((file.path.clone(), Unit::File(file)));
+        units.push((file.path.to_vec(), Unit::File(file)));
     }
     units.sort_by(|(a, _), (b, _)| a.cmp(b));
     units.into_iter().map(|(_, unit)| unit).collect()
@@ -351,7 +350,12 @@ impl Builder<'_> {
 
     /// Puts out a root that is a file, in the same directory as the one before or another earlier
     /// one if that has the same path; returns the directory.
-    fn emit_file(&mut self, file: &ListedFile, output: FileOutput<'_>, before: Option<u32>) -> u32 {
+    fn emit_file(
+        &mut self,
+        file: &ListedFile<'_>,
+        output: FileOutput<'_>,
+        before: Option<u32>,
+    ) -> u32 {
         let FileOutput {
             own,
             prefixes,
@@ -360,10 +364,10 @@ impl Builder<'_> {
             dirs: known_dirs,
         } = output;
         let (prefix, name) = file.path.split_at(file.prefix);
-        let kind = file.stat.kind();
+        let kind = file.seen.kind();
         // A path that ends in a slash names a directory: listed as that directory's `.`.
         let (prefix, path, name) = match (name, prefix) {
-            (b"" | b".", _) => (prefix, &file.path[..], &b"."[..]),
+            (b"" | b".", _) => (prefix, file.path, &b"."[..]),
             (_, b"") => (prefix, &b"."[..], name),
             _ => (prefix, prefix, name),
         };
@@ -406,7 +410,7 @@ impl Builder<'_> {
         self.entries.push(PackedEntry {
             name: (tag - names) as u32,
             dir,
-            ino: file.stat.id.ino,
+            ino: file.seen.ino(),
         });
         // Only counted: the columns are parallel to them.
         own.items.push(Item {
@@ -414,10 +418,13 @@ impl Builder<'_> {
             child: NO_CHILD,
             ino: 0,
         });
-        if metadata != Metadata::None {
-            let class = AttributeClass::of(metadata, &file.stat);
+        // A file whose metadata is asked for was looked at.
+        if metadata != Metadata::None
+            && let Some(stat) = file.seen.stat()
+        {
+            let class = AttributeClass::of(metadata, stat);
             let number = shared.class_number(class);
-            own.columns.push(&file.stat, &class, number);
+            own.columns.push(stat, &class, number);
         }
         push_run(&mut self.runs, u32::from(arena), run_start, 1);
         dir

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 
 use crate::identity::{DirectoryMap, kernel_path_where_needed};
 use crate::listing::PathPrefix;
+use crate::named::{UNSEEN, regular_files, split};
 use crate::open::{Ancestors, READ_DIR, is_long, stat_at};
 use crate::shard::ROOT;
 use crate::tree::{Listed, SharedTree, WalkRoot, WorkerOutput};
@@ -43,20 +44,52 @@ pub(crate) enum Given {
 
 /// A path that is listed itself.
 #[derive(Debug)]
-pub(crate) struct ListedFile {
+pub(crate) struct ListedFile<'p> {
     pub(crate) root: u32,
-    pub(crate) path: Vec<u8>,
     /// Length of the path before the name: the directory with its slashes.
     pub(crate) prefix: usize,
-    pub(crate) stat: FileStat,
+    pub(crate) path: &'p [u8],
+    pub(crate) seen: Sighting,
+}
+
+/// What is known of a named path.
+#[derive(Debug)]
+pub(crate) enum Sighting {
+    /// A regular file, as its directory lists it, with its inode number.
+    Listed(u64),
+    /// It was looked at.
+    Looked(Box<FileStat>),
+}
+
+impl Sighting {
+    pub(crate) fn kind(&self) -> FileKind {
+        match self {
+            Sighting::Listed(_) => FileKind::File,
+            Sighting::Looked(stat) => stat.kind(),
+        }
+    }
+
+    pub(crate) fn ino(&self) -> u64 {
+        match self {
+            Sighting::Listed(ino) => *ino,
+            Sighting::Looked(stat) => stat.id.ino,
+        }
+    }
+
+    pub(crate) fn stat(&self) -> Option<&FileStat> {
+        match self {
+            Sighting::Listed(_) => None,
+            Sighting::Looked(stat) => Some(stat),
+        }
+    }
 }
 
 /// The paths, sorted out.
 #[derive(Debug, Default)]
-pub(crate) struct Roots {
+pub(crate) struct Roots<'p> {
     pub(crate) prefixes: Vec<PathPrefix>,
     pub(crate) walk_roots: Vec<WalkRoot>,
-    pub(crate) files: Vec<ListedFile>,
+    pub(crate) files: Vec<ListedFile<'p>>,
     pub(crate) listed: Listed,
     /// Errors, and paths that are left out.
     pub(crate) output: WorkerOutput,
@@ -72,29 +105,29 @@ struct ParentDir {
 
 /// Facts about one path.
 struct Probe {
-    stat: FileStat,
+    seen: Sighting,
     /// The directory it is in, if that matters.
     parent: Option<ParentDir>,
 }
 
-pub(crate) fn resolve(
+pub(crate) fn resolve<'p>(
     given: Given,
-    paths: Vec<Vec<u8>>,
+    paths: &[&'p [u8]],
     options: &WalkOptions,
     workers: &dyn Fn() -> Workers,
     shared: &SharedTree,
     cancel: &Cancel,
     tuning: &Tuning,
-) -> Result<Roots, WorkerPanic> {
-    let probes = probe_all(given, &paths, options, workers, cancel, tuning)?;
+) -> Result<Roots<'p>, WorkerPanic> {
+    let probes = probe_all(given, paths, options, workers, cancel, tuning)?;
     let mut roots = Roots::default();
     let mut seen = DirectoryMap::default();
-    for (root, (mut path, probe)) in paths.into_iter().zip(probes).enumerate() {
+    for (root, (path, probe)) in paths.iter().copied().zip(probes).enumerate() {
         let result = match probe {
-            Some(Ok(probe)) if probe.stat.kind() == FileKind::Dir && given == Given::Roots => {
-                roots.add_directory(root as u32, &path, shared, &mut seen, options)
+            Some(Ok(probe)) if probe.seen.kind() == FileKind::Dir && given == Given::Roots => {
+                roots.add_directory(root as u32, path, shared, &mut seen, options)
             }
-            Some(Ok(probe)) => roots.add_file(root as u32, &mut path, probe, given, options),
+            Some(Ok(probe)) => roots.add_file(root as u32, path, probe, given, options),
             Some(Err(errno)) => Err(("stat", ErrorKind::System(errno.raw_os_error()))),
             // Cancelled.
             None => break,
@@ -109,17 +142,17 @@ pub(crate) fn resolve(
     Ok(roots)
 }
 
-impl Roots {
+impl<'p> Roots<'p> {
     /// Puts the files in order by path, each once.
     fn sort_files(&mut self, options: &WalkOptions) {
         let named = self.files.len();
         self.files
-            .sort_unstable_by(|a, b| a.path.cmp(&b.path).then(a.root.cmp(&b.root)));
+            .sort_unstable_by(|a, b| a.path.cmp(b.path).then(a.root.cmp(&b.root)));
         let mut repeated = Vec::new();
         self.files.dedup_by(|again, first| {
             let same = again.path == first.path;
             if same && options.skipped == SkippedDetail::Paths {
-                repeated.push(again.path.clone());
+                repeated.push(again.path.to_vec());
             }
             same
         });
@@ -184,16 +217,16 @@ impl Roots {
         Ok(())
     }
 
-    /// Adds a file that was named, and takes its path unless there is an error to report for it.
+    /// Adds a file that was named.
     fn add_file(
         &mut self,
         root: u32,
-        path: &mut Vec<u8>,
+        path: &'p [u8],
         probe: Probe,
         given: Given,
         options: &WalkOptions,
     ) -> Result<(), (&'static str, ErrorKind)> {
-        let kind = probe.stat.kind();
+        let kind = probe.seen.kind();
         if options.entries == Entries::Files && kind != FileKind::File {
             return Err(match kind {
                 FileKind::Dir => ("open", ErrorKind::System(Errno::ISDIR.raw_os_error())),
@@ -202,7 +235,8 @@ impl Roots {
         }
         let prefix = split(path);
         let name = &path[prefix..];
-        let reason = filter(path, name, &probe.stat, given, options);
+        let stat = probe.seen.stat();
+        let reason = stat.and_then(|stat| filter(path, name, stat, given, options));
         if self.skips(path, reason, options) {
             return Ok(());
         }
@@ -223,9 +257,9 @@ impl Roots {
         }
         self.files.push(ListedFile {
             root,
-            path: std::mem::take(path),
             prefix,
-            stat: probe.stat,
+            path,
+            seen: probe.seen,
         });
         Ok(())
     }
@@ -251,7 +285,7 @@ fn filter(
     let state = || {
         let ancestors = &mut Ancestors::default();
         let probe = probe(path, None, &Near::default(), Metadata::Basic, ancestors);
-        Some(probe.ok()?.stat.meta())
+        Some(probe.ok()?.seen.stat()?.meta())
     };
     options
         .filter_identity(stat.id, || canonical(path), state)
@@ -259,23 +293,43 @@ fn filter(
         .or_else(|| options.filter_size(stat.stamp.size))
 }
 
+/// True if it is enough to know of a regular file that it is one: nothing else is asked about the
+/// files that were named, and none is left out.
+fn kinds_suffice(given: Given, options: &WalkOptions) -> bool {
+    given == Given::Exactly
+        && options.metadata == Metadata::None
+        && options.spellings != Spellings::Once
+        && options.leave_out.is_empty()
+        && !options.leaves_out()
+}
+
 /// Looks at all paths, in parallel where there are many. `None`: not reached, cancelled.
 fn probe_all(
     given: Given,
-    paths: &[Vec<u8>],
+    paths: &[&[u8]],
     options: &WalkOptions,
     workers: &dyn Fn() -> Workers,
     cancel: &Cancel,
     tuning: &Tuning,
 ) -> Result<Vec<Option<Result<Probe, Errno>>>, WorkerPanic> {
+    let mut probes: Vec<_> = paths.iter().map(|_| None).collect();
+    let mut left: Vec<u32> = (0..paths.len() as u32).collect();
+    if kinds_suffice(given, options) {
+        let inodes = regular_files(paths, workers, cancel, tuning)?;
+        for (probe, ino) in probes.iter_mut().zip(&inodes) {
+            let seen = Sighting::Listed(*ino);
+            *probe = (*ino != UNSEEN).then_some(Ok(Probe { seen, parent: None }));
+        }
+        left.retain(|number| inodes[*number as usize] == UNSEEN);
+    }
     // Two stats a path; about a thousand pay for the start of a thread.
-    let workers = match paths.len() / WORTH_A_WORKER {
+    let workers = match left.len() / WORTH_A_WORKER {
         0 => Workers::from(1),
-        most => workers().within(paths.len() / 1000 + 1, most + 1),
+        most => workers().within(left.len() / 1000 + 1, most + 1),
     };
-    let cursor = Cursor::new(paths.len(), workers.most());
-    let left = || cursor.remaining();
-    let growth = Growth::new(workers).left(&left, WORTH_A_WORKER);
+    let cursor = Cursor::new(left.len(), workers.most());
+    let remaining = || cursor.remaining();
+    let growth = Growth::new(workers).left(&remaining, WORTH_A_WORKER);
     let growth = growth.metering(&tuning.metering);
     // To distinguish spellings, and for walks to pass over files that are listed beside them.
     let parents_matter =
@@ -289,8 +343,9 @@ fn probe_all(
             if cancel.is_cancelled() {
                 break;
             }
-            for index in batch {
-                let path = &paths[index];
+            for place in batch {
+                let index = left[place] as usize;
+                let path = paths[index];
                 let parent = parents_matter.then(|| {
                     let directory = &path[..split(path)];
                     parents
@@ -298,7 +353,8 @@ fn probe_all(
                         .or_insert_with(|| parent(directory, &mut ancestors))
                         .clone()
                 });
-                near.move_on(path, paths.get(index + 1), &mut ancestors);
+                let next = left.get(place + 1).map(|next| paths[*next as usize]);
+                near.move_on(path, next, &mut ancestors);
                 let probe = probe(
                     path,
                     parent.flatten(),
@@ -307,14 +363,13 @@ fn probe_all(
                     &mut ancestors,
                 );
                 part.push((index, probe));
-                if index.is_multiple_of(WORTH_A_WORKER) {
+                if place.is_multiple_of(WORTH_A_WORKER) {
                     worker.waiting(Waiting::GoesOn);
                 }
             }
         }
         part
     })?;
-    let mut probes: Vec<_> = paths.iter().map(|_| None).collect();
     for (index, probe) in parts.into_iter().flatten() {
         probes[index] = Some(probe);
     }
@@ -330,7 +385,7 @@ struct Near<'p> {
 }
 
 impl<'p> Near<'p> {
-    fn move_on(&mut self, path: &'p [u8], next: Option<&Vec<u8>>, ancestors: &mut Ancestors) {
+    fn move_on(&mut self, path: &'p [u8], next: Option<&[u8]>, ancestors: &mut Ancestors) {
         let directory = &path[..split(path)];
         if directory == self.path {
             return;
@@ -371,7 +426,8 @@ fn probe(
         let path = CString::new(path).map_err(|_| Errno::INVAL)?;
         stat_at(CWD, &path, Symlinks::Follow, level)?
     };
-    Ok(Probe { stat, parent })
+    let seen = Sighting::Looked(Box::new(stat));
+    Ok(Probe { seen, parent })
 }
 
 fn parent(directory: &[u8], ancestors: &mut Ancestors) -> Option<ParentDir> {
@@ -411,11 +467,4 @@ fn open_directory(path: &[u8], ancestors: &mut Ancestors) -> Result<Arc<OwnedFd>
 fn canonical(path: &[u8]) -> Option<Vec<u8>> {
     let path = std::fs::canonicalize(OsStr::from_bytes(path)).ok()?;
     Some(path.into_os_string().into_vec())
-}
-
-/// Returns the offset of the last name; the path's end if it ends in a slash.
-fn split(path: &[u8]) -> usize {
-    path.iter()
-        .rposition(|&byte| byte == b'/')
-        .map_or(0, |slash| slash + 1)
 }

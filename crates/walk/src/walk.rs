@@ -73,18 +73,18 @@ pub fn walk(
 /// # Errors
 ///
 /// Only if a worker panics.
-pub fn walk_with(
-    roots: &[impl AsRef<Path>],
+pub fn walk_with<'p>(
+    roots: &'p [impl AsRef<Path>],
     options: &WalkOptions,
     workers: impl FnOnce() -> Workers,
     cancel: &Cancel,
 ) -> Result<Listing, WorkerPanic> {
-    let bytes = |root: &Path| root.as_os_str().as_bytes().to_vec();
-    let paths = roots.iter().map(|root| bytes(root.as_ref())).collect();
+    let bytes = |root: &'p Path| root.as_os_str().as_bytes();
+    let paths: Vec<&[u8]> = roots.iter().map(|root| bytes(root.as_ref())).collect();
     let (tuning, opener) = (Tuning::default(), Opener::new());
     list_with(
         Given::Roots,
-        paths,
+        &paths,
         options,
         workers,
         cancel,
@@ -97,6 +97,10 @@ pub fn walk_with(
 /// unless all [`Entries`](crate::Entries) are asked for, and a file given twice is listed
 /// once, or under each of its [`Spellings`](crate::Spellings). Order, filters and errors are as for [`walk`].
 ///
+/// Where neither [`Metadata`](crate::Metadata) nor filters are asked for, and spellings are not told
+/// apart, directories with several of the files are read, and regular files that they list are not
+/// looked at.
+///
 /// # Errors
 ///
 /// Only if a worker panics.
@@ -105,15 +109,15 @@ pub fn walk_with(
 /// use bc_pool::Cancel;
 /// use bc_walk::{WalkOptions, list_files};
 ///
-/// let paths = vec![b"src/lib.rs".to_vec(), b"Cargo.toml".to_vec(), b"none".to_vec()];
-/// let listing = list_files(paths, &WalkOptions::default(), 1, &Cancel::new())?;
+/// let paths = ["src/lib.rs", "Cargo.toml", "none"];
+/// let listing = list_files(&paths, &WalkOptions::default(), 1, &Cancel::new())?;
 /// let paths: Vec<_> = listing.ids().map(|id| listing.path(id)).collect();
 /// assert_eq!(paths, [&b"Cargo.toml"[..], b"src/lib.rs"]);
 /// assert_eq!(listing.errors()[0].path(), b"none");
 /// # Ok::<(), bc_pool::WorkerPanic>(())
 /// ```
 pub fn list_files(
-    paths: Vec<Vec<u8>>,
+    paths: &[impl AsRef<[u8]>],
     options: &WalkOptions,
     workers: impl Into<Workers>,
     cancel: &Cancel,
@@ -144,14 +148,18 @@ pub fn is_among(
 
 pub(crate) fn list(
     given: Given,
-    paths: Vec<Vec<u8>>,
+    paths: &[impl AsRef<[u8]>],
     options: &WalkOptions,
     workers: Workers,
     cancel: &Cancel,
     tuning: &Tuning,
 ) -> Result<Listing, WorkerPanic> {
-    let opener = Opener::new();
-    list_with(given, paths, options, || workers, cancel, tuning, opener)
+    let (paths, opener) = (as_bytes(paths), Opener::new());
+    list_with(given, &paths, options, || workers, cancel, tuning, opener)
+}
+
+fn as_bytes(paths: &[impl AsRef<[u8]>]) -> Vec<&[u8]> {
+    paths.iter().map(AsRef::as_ref).collect()
 }
 
 /// A walk in progress.
@@ -175,7 +183,7 @@ struct Walk<'w> {
 
 pub(crate) fn list_with(
     given: Given,
-    paths: Vec<Vec<u8>>,
+    paths: &[&[u8]],
     options: &WalkOptions,
     workers: impl FnOnce() -> Workers,
     cancel: &Cancel,

@@ -123,12 +123,12 @@ fn options(backend: Choice) -> ReadOptions {
 /// Returns a listing of exactly these files.
 fn list(paths: &[PathBuf], metadata: Metadata) -> Listing {
     use std::os::unix::ffi::OsStrExt;
-    let paths = paths
+    let paths: Vec<Vec<u8>> = paths
         .iter()
         .map(|path| path.as_os_str().as_bytes().to_vec())
         .collect();
     let options = bc_walk::WalkOptions::default().metadata(metadata);
-    let listing = bc_walk::list_files(paths, &options, 1, &Cancel::new()).unwrap();
+    let listing = bc_walk::list_files(&paths, &options, 1, &Cancel::new()).unwrap();
     assert!(listing.errors().is_empty(), "{:?}", listing.errors());
     listing
 }

@@ -136,18 +136,10 @@ fn waiting() -> Metering {
 /// Lists with one worker and with many, from the beginning on or joining later, with and
 /// without `openat2`; all must agree.
 pub(crate) fn in_every_way(given: Given, paths: &[Vec<u8>], options: &WalkOptions) -> Listing {
+    let paths = as_bytes(paths);
     let list = |workers, tuning: Tuning, opener| {
         let cancel = Cancel::new();
-        list_with(
-            given,
-            paths.to_vec(),
-            options,
-            || workers,
-            &cancel,
-            &tuning,
-            opener,
-        )
-        .unwrap()
+        list_with(given, &paths, options, || workers, &cancel, &tuning, opener).unwrap()
     };
     let alone = Tuning {
         alone: Duration::from_secs(3600),

@@ -94,8 +94,7 @@ fn what_another_root_lists_may_be_listed_again() {
     let paths = |repeats| {
         let options = WalkOptions { repeats, ..all() };
         let (tuning, cancel) = (Tuning::default(), Cancel::new());
-        let roots = roots.to_vec();
-        let listing = list(Given::Roots, roots, &options, 1.into(), &cancel, &tuning).unwrap();
+        let listing = list(Given::Roots, &roots, &options, 1.into(), &cancel, &tuning).unwrap();
         let below = |id| {
             let path = String::from_utf8(listing.path(id)).unwrap();
             path[tree.root().len()..].to_owned()

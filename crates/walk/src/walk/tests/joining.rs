@@ -22,7 +22,7 @@ fn walk_with(
         ..at_once()
     };
     let (paths, options) = (vec![tree.root()], WalkOptions::default());
-    list(Given::Roots, paths, &options, workers, cancel, &tuning)
+    list(Given::Roots, &paths, &options, workers, cancel, &tuning)
 }
 
 /// Returns the number of threads of a walk: an arena each, and one for roots that are files.
@@ -148,7 +148,7 @@ fn long_lists_of_files_are_looked_at_by_more() {
     let (_, listing) = walked(&tree, &[], &WalkOptions::default());
     let paths: Vec<_> = listing.ids().map(|id| listing.path(id)).collect();
     let list = |paths: &[Vec<u8>], metering| {
-        let (paths, options) = (paths.to_vec(), WalkOptions::default());
+        let options = WalkOptions::default();
         let (workers, cancel) = (Workers::adaptive(1), Cancel::new());
         let tuning = Tuning {
             metering,

@@ -19,10 +19,9 @@ fn pseudo_file_systems_are_entered_only_as_roots() {
         let cancel = Cancel::new();
         let list = |root: &[u8], file_systems, opener| {
             let options = options(file_systems);
-            let roots = vec![root.to_vec()];
             list_with(
                 Given::Roots,
-                roots,
+                &[root],
                 &options,
                 || 2.into(),
                 &cancel,

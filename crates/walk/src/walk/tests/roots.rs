@@ -254,7 +254,7 @@ fn named_files_stay_in_the_order_of_their_names_as_often_as_they_are_named() {
         ..WalkOptions::default()
     };
     for workers in [1, 8] {
-        let listing = crate::list_files(paths.to_vec(), &options, workers, &Cancel::new()).unwrap();
+        let listing = crate::list_files(&paths, &options, workers, &Cancel::new()).unwrap();
         let roots: Vec<usize> = listing.ids().map(|id| listing.root(id)).collect();
         assert_eq!(roots, [0, 1, 2, 3, 4, 5, 7, 9, 10]);
         for (id, root) in listing.ids().zip(roots) {
@@ -268,6 +268,65 @@ fn named_files_stay_in_the_order_of_their_names_as_often_as_they_are_named() {
         let failed: Vec<&[u8]> = listing.errors().iter().map(|error| error.path()).collect();
         assert_eq!(failed, [&paths[8], &paths[11], &paths[6]]);
     }
+}
+
+/// Checks that files of which their directories alone are asked are listed as those that are looked
+/// at one by one: what is no regular file, or missing, is looked at in any case.
+#[test]
+fn crowded_directories_list_what_looks_at_each_name_do() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
+    let tree = Tree::new();
+    let mut names: Vec<String> = Vec::new();
+    for number in 0..40 {
+        names.push(format!("some/{number}"));
+        names.push(format!("sub/of/{number}"));
+        names.push(format!("few of many/{number}"));
+    }
+    names.iter().for_each(|name| tree.add(name.as_bytes()));
+    (0..2000).for_each(|other| tree.add(format!("few of many/other {other}").as_bytes()));
+    tree.add(b"some/dir/");
+    tree.link("0", "some/link");
+    tree.link("nowhere", "some/broken");
+    let fifo = tree.path(b"some/fifo");
+    mknodat(CWD, &fifo, rustix::fs::FileType::Fifo, Mode::RUSR, 0).unwrap();
+    let odd = [
+        "some/dir",
+        "some/dir/",
+        "some/link",
+        "some/broken",
+        "some/fifo",
+        "some/no",
+        "some/0/x",
+        "some/../some/1",
+        "some//2",
+        "some/3",
+        "no/at all",
+    ];
+    names.extend(odd.map(str::to_owned));
+    names.sort();
+    let paths: Vec<Vec<u8>> = names.iter().map(|name| tree.bytes(name)).collect();
+    let list = |metadata| {
+        let options = WalkOptions {
+            spellings: Spellings::Each,
+            metadata,
+            ..WalkOptions::default()
+        };
+        in_every_way(Given::Exactly, &paths, &options)
+    };
+    let (by_dirs, looked_at) = (list(Metadata::None), list(Metadata::Basic));
+    assert_eq!(looked_at.len(), 40 * 3 + 3);
+    let entries = |listing: &Listing| -> Vec<_> {
+        let entry = |id| (listing.path(id), listing.kind(id), listing.inode_hint(id));
+        listing.ids().map(entry).collect()
+    };
+    assert_eq!(entries(&by_dirs), entries(&looked_at));
+    assert_eq!(by_dirs.errors(), looked_at.errors());
+    assert_eq!(by_dirs.skipped(), looked_at.skipped());
+    assert!(looked_at.named_bytes().is_some());
+    // Of files in a crowded directory the sizes are not known.
+    assert_eq!(by_dirs.named_bytes(), None);
 }
 
 #[test]

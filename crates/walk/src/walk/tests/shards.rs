@@ -23,7 +23,7 @@ fn agree(tree: &Tree, options: &WalkOptions) {
         let workers = Workers::from(workers);
         list(
             Given::Roots,
-            roots(),
+            &roots(),
             options,
             workers,
             &Cancel::new(),
@@ -142,7 +142,7 @@ fn roots_that_are_files_lie_in_the_root() {
             let given = Given::Roots;
             list(
                 given,
-                roots(),
+                &roots(),
                 &options,
                 workers,
                 &Cancel::new(),

@@ -274,7 +274,7 @@ fn a_small_tree_starts_no_threads() {
     };
     let listing = list(
         Given::Roots,
-        paths,
+        &paths,
         &WalkOptions::default(),
         Workers::adaptive(8),
         &cancel,
@@ -402,8 +402,15 @@ fn directories_that_come_and_go() {
                 metadata: Metadata::Basic,
                 ..WalkOptions::default()
             };
-            let listing =
-                list(Given::Roots, paths, &options, 2.into(), &cancel, &at_once()).unwrap();
+            let listing = list(
+                Given::Roots,
+                &paths,
+                &options,
+                2.into(),
+                &cancel,
+                &at_once(),
+            )
+            .unwrap();
             let names = below(&tree, &listing);
             assert!(names.contains(&"stay/file".to_owned()) && names.contains(&"zz".to_owned()));
             for error in listing.errors() {
@@ -424,11 +431,11 @@ fn a_directory_replaced_by_a_link_is_not_entered() {
     let tree = Tree::with(&["d/sub/file", "elsewhere/sub/file"]);
     for opener in [Opener::new(), Opener::without_openat2()] {
         let cancel = Cancel::new();
-        let paths = vec![tree.bytes("d")];
+        let path = tree.bytes("d");
         let (options, tuning) = (WalkOptions::default(), at_once());
         let listing = list_with(
             Given::Roots,
-            paths,
+            &[&path],
             &options,
             || 1.into(),
             &cancel,
@@ -465,7 +472,7 @@ fn cancelled_before_it_begins() {
         let options = WalkOptions::default();
         let listing = list(
             Given::Roots,
-            paths,
+            &paths,
             &options,
             workers.into(),
             &cancel,
