@@ -1,10 +1,13 @@
 //! One huge file: read by several threads ahead of one that consumes in order,
 //! or cut into chunks that several threads work on independently.
 
+mod readers;
+
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use bc_fs::dirfd;
 use bc_pool::Cancel;
@@ -12,6 +15,7 @@ use bc_walk::{Error, ErrorKind, FileStat};
 use rustix::fs::Advice;
 use rustix::io::{Errno, retry_on_intr};
 
+use self::readers::{ReadBy, ReaderChoice};
 use crate::buffer::Buffer;
 
 /// Bytes a thread reads at a time: half of the L2 cache of a current core, and
@@ -20,6 +24,8 @@ use crate::buffer::Buffer;
 const CHUNK: usize = 512 << 10;
 /// Chunks between the fastest reader and the consumer, for each worker.
 const AHEAD: usize = 3;
+/// Chunks of a round that are timed, after as many as the window has: some 4 ms of SHA-256.
+const TIMED: u64 = 16;
 
 /// Bytes of memory that [`stream`] takes for each of its workers.
 pub const STREAM_MEMORY: usize = AHEAD * CHUNK;
@@ -40,8 +46,9 @@ pub fn unchanged(file: impl AsFd, opened: &FileStat) -> Result<(), Error> {
 
 /// Reads the first `size` bytes of one file with up to `workers` threads and
 /// hands them to `f`, on the caller's thread, in order and in pieces of up to
-/// 512 KiB, so that reading and hashing overlap. Returns the bytes handed on:
-/// fewer than `size` if the file has become shorter. The caller compares with
+/// 512 KiB, so that reading and hashing overlap; where that turns out slower,
+/// the caller's thread reads alone. Returns the bytes handed on: fewer than
+/// `size` if the file has become shorter. The caller compares with
 /// [`unchanged`].
 ///
 /// Memory: three pieces for each worker. A cancellation is noticed with each
@@ -94,30 +101,31 @@ struct Relay<'f> {
     state: Mutex<Window>,
     /// Signalled when a chunk has been read.
     filled: Condvar,
-    /// Signalled when a place in the window has become free, or at the end.
+    /// Signalled when a buffer has become free, when all are to read again, or at the end.
     freed: Condvar,
 }
 
 struct Window {
     /// Next chunk that no thread reads yet.
     next: u64,
-    /// Chunks consumed.
-    consumed: u64,
-    /// Chunk i is in place i modulo their number.
-    places: Vec<WindowPlace>,
+    /// Last in, first out: a consumer that reads alone has one, which stays in its cache.
+    free: Vec<Buffer>,
+    /// Chunk i, once it was read, is in place i modulo their number. There are as many as buffers,
+    /// and each chunk from the consumed ones up to `next` has one of those.
+    places: Vec<Option<ReadChunk>>,
+    by: ReadBy,
     stop: bool,
 }
 
-enum WindowPlace {
-    Free(Buffer),
-    Taken,
-    Filled(Buffer, Result<usize, Errno>),
+struct ReadChunk {
+    buffer: Buffer,
+    result: Result<usize, Errno>,
 }
 
 impl<'f> Relay<'f> {
     fn new(file: BorrowedFd<'f>, size: u64, total: u64, ahead: usize) -> Result<Self, Errno> {
-        let places = (0..ahead)
-            .map(|_| Buffer::new(CHUNK).map(WindowPlace::Free))
+        let free = (0..ahead)
+            .map(|_| Buffer::new(CHUNK))
             .collect::<Result<_, _>>()?;
         Ok(Relay {
             file,
@@ -125,8 +133,9 @@ impl<'f> Relay<'f> {
             total,
             state: Mutex::new(Window {
                 next: 0,
-                consumed: 0,
-                places,
+                free,
+                places: std::iter::repeat_with(|| None).take(ahead).collect(),
+                by: ReadBy::All,
                 stop: false,
             }),
             filled: Condvar::new(),
@@ -148,11 +157,15 @@ impl<'f> Relay<'f> {
     fn read_ahead(&self) {
         let mut state = self.lock();
         loop {
-            if let Some((chunk, mut buffer)) = state.claim(self.total) {
+            let claimed = match state.by {
+                ReadBy::All => state.claim(self.total),
+                ReadBy::Consumer => None,
+            };
+            if let Some((chunk, mut buffer)) = claimed {
                 drop(state);
                 let result = self.read(chunk, &mut buffer);
                 state = self.lock();
-                state.put(chunk, WindowPlace::Filled(buffer, result));
+                *state.place(chunk) = Some(ReadChunk { buffer, result });
                 self.filled.notify_one();
             } else if state.stop || state.next >= self.total {
                 return;
@@ -168,18 +181,20 @@ impl<'f> Relay<'f> {
     /// Runs the consumer: takes the chunks in order, and reads when the next one is not there yet.
     fn consume(&self, cancel: &Cancel, f: &mut impl FnMut(&[u8])) -> Result<u64, Error> {
         let mut bytes = 0;
+        let mut rounds = Rounds::new(self.lock().places.len());
         for chunk in 0..self.total {
+            if let Some(by) = rounds.begin(chunk, Instant::now) {
+                self.lock().by = by;
+                self.freed.notify_all();
+            }
             if cancel.is_cancelled() {
                 return Err(Error::of_kind(Vec::new(), "read", ErrorKind::Cancelled));
             }
-            let (buffer, result) = self.get(chunk);
+            let ReadChunk { buffer, result } = self.get(chunk);
             let n = result.map_err(failed)?;
             f(&buffer[..n]);
             bytes += n as u64;
-            let mut state = self.lock();
-            state.put(chunk, WindowPlace::Free(buffer));
-            state.consumed = chunk + 1;
-            drop(state);
+            self.lock().free.push(buffer);
             self.freed.notify_one();
             if n < CHUNK && bytes < self.size {
                 break;
@@ -188,20 +203,21 @@ impl<'f> Relay<'f> {
         Ok(bytes)
     }
 
-    fn get(&self, chunk: u64) -> (Buffer, Result<usize, Errno>) {
+    fn get(&self, chunk: u64) -> ReadChunk {
         let mut state = self.lock();
         loop {
-            if let Some(filled) = state.take(chunk) {
-                return filled;
+            if let Some(read) = state.place(chunk).take() {
+                return read;
             }
             if let Some((claimed, mut buffer)) = state.claim(self.total) {
                 drop(state);
                 let result = self.read(claimed, &mut buffer);
+                let read = ReadChunk { buffer, result };
                 if claimed == chunk {
-                    return (buffer, result);
+                    return read;
                 }
                 state = self.lock();
-                state.put(claimed, WindowPlace::Filled(buffer, result));
+                *state.place(claimed) = Some(read);
             } else {
                 state = self
                     .filled
@@ -213,42 +229,52 @@ impl<'f> Relay<'f> {
 }
 
 impl Window {
-    fn place(&mut self, chunk: u64) -> &mut WindowPlace {
+    fn place(&mut self, chunk: u64) -> &mut Option<ReadChunk> {
         let places = self.places.len() as u64;
         &mut self.places[(chunk % places) as usize]
     }
 
-    fn put(&mut self, chunk: u64, place: WindowPlace) {
-        *self.place(chunk) = place;
-    }
-
-    /// Claims the next chunk to read, if there is a place for it.
+    /// Claims the next chunk to read, if there is a buffer for it.
     fn claim(&mut self, total: u64) -> Option<(u64, Buffer)> {
         let chunk = self.next;
-        if self.stop || chunk >= total || chunk - self.consumed >= self.places.len() as u64 {
+        if self.stop || chunk >= total {
             return None;
         }
-        match std::mem::replace(self.place(chunk), WindowPlace::Taken) {
-            WindowPlace::Free(buffer) => {
-                self.next += 1;
-                Some((chunk, buffer))
-            }
-            other => {
-                self.put(chunk, other);
-                None
-            }
+        let buffer = self.free.pop()?;
+        self.next += 1;
+        Some((chunk, buffer))
+    }
+}
+
+/// Rounds of chunks, each of which is timed once those in the window, which were read in the way of
+/// the round before, are consumed.
+struct Rounds {
+    window: u64,
+    choice: ReaderChoice,
+    since: Option<Instant>,
+}
+
+impl Rounds {
+    fn new(window: usize) -> Rounds {
+        Rounds {
+            window: window as u64,
+            choice: ReaderChoice::new(),
+            since: None,
         }
     }
 
-    /// Takes chunk `chunk`, if it has been read.
-    fn take(&mut self, chunk: u64) -> Option<(Buffer, Result<usize, Errno>)> {
-        match std::mem::replace(self.place(chunk), WindowPlace::Taken) {
-            WindowPlace::Filled(buffer, result) if chunk < self.next => Some((buffer, result)),
-            other => {
-                self.put(chunk, other);
-                None
-            }
+    /// Notes that a chunk is next. If it is the first of another round, returns who reads from here
+    /// on.
+    fn begin(&mut self, chunk: u64, mut now: impl FnMut() -> Instant) -> Option<ReadBy> {
+        let at = chunk % (self.window + TIMED);
+        if at == self.window {
+            self.since = Some(now());
         }
+        if at > 0 {
+            return None;
+        }
+        let since = self.since.take()?;
+        Some(self.choice.round(now() - since))
     }
 }
 
@@ -364,6 +390,43 @@ mod tests {
                 assert!(seen == bytes, "{len} bytes with {workers} workers");
             }
         }
+    }
+
+    /// Checks several rounds, in one of which at least the readers rest.
+    #[test]
+    fn streams_in_order_whoever_reads() {
+        let len = 120 * CHUNK + 5;
+        let (file, bytes) = file_of(len);
+        for workers in [1, 2, 5] {
+            let mut at = 0;
+            let n = stream(&file, len as u64, workers, &Cancel::new(), |piece| {
+                assert!(piece == &bytes[at..at + piece.len()], "{workers} at {at}");
+                at += piece.len();
+            });
+            assert_eq!((n.unwrap(), at), (len as u64, len));
+        }
+    }
+
+    #[test]
+    fn rounds_are_timed_without_what_was_read_before_them() {
+        use std::cell::Cell;
+        use std::time::Duration;
+        let start = Instant::now();
+        let seconds = Cell::new(0);
+        let mut rounds = Rounds::new(6);
+        let mut asked = Vec::new();
+        let mut decided = Vec::new();
+        for chunk in 0..70 {
+            let now = || {
+                asked.push(chunk);
+                seconds.set(seconds.get() + 1);
+                start + Duration::from_secs(seconds.get())
+            };
+            decided.extend(rounds.begin(chunk, now).map(|by| (chunk, by)));
+        }
+        assert_eq!(asked, [6, 22, 28, 44, 50, 66]);
+        let expected = [(22, ReadBy::All), (44, ReadBy::Consumer), (66, ReadBy::All)];
+        assert_eq!(decided, expected);
     }
 
     #[test]
