@@ -13,8 +13,15 @@ use rustix::io::Errno;
 
 use crate::options::{HashOptions, HashProgress};
 
-/// Bytes of a BLAKE3 subtree hashed as one piece; a power of two.
-const SUBTREE: usize = 1 << 20;
+/// Bytes of a BLAKE3 subtree hashed as one piece; a power of two. It stays in the second-level cache
+/// of the core that reads and hashes it: 1 MiB, all of that cache on an AMD EPYC (Zen 5), takes 1 to
+/// 2 % longer, on an Intel Xeon (2 MiB) 1 %; 2 MiB take half as long again.
+///
+/// Files are read, not mapped. A file that is cut short while it is mapped kills the process, unless
+/// a handler catches the signal for all of it. Nor is a mapping faster everywhere: 1 GiB, cached, two
+/// threads, read and mapped: 0.12 s and 0.17 s on the EPYC, where `b3sum` takes 0.18 s; 0.18 s and
+/// 0.17 s (`b3sum`) on the Xeon.
+const SUBTREE: usize = 512 << 10;
 
 /// Pieces for each thread below which some would wait for the last ones too long.
 const PIECES: u64 = 4;
