@@ -1,15 +1,16 @@
-//! Every shape of work: a few huge files, hundreds of large ones, thousands of small ones; and
+//! Every shape of work: one huge file, a few, hundreds of large ones, thousands of small ones; and
 //! duplicates to be linked. Laid one at a time in the scratch folder, and removed again.
 
 use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use bc_digest::Algorithm;
 use bc_testkit::Rng;
 
 use super::hash::title;
 use super::measure::{Cache, Pair};
-use super::targets::{SHAPE_FLOOR, SHAPE_PEER, SHAPE_THREADS};
+use super::targets::{ONE_FILE_THREADS, SHAPE_FLOOR, SHAPE_PEER, SHAPE_THREADS};
 use super::{Bench, Target};
 
 const KIB: u64 = 1 << 10;
@@ -112,6 +113,7 @@ fn duplicates() -> ShapeJob {
 
 pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
     bench.area = "shapes";
+    one_large(bench)?;
     for (number, shape) in SHAPES.iter().enumerate() {
         laid(bench, shape.name, &jobs(), |root| {
             for nth in 0..shape.files {
@@ -162,37 +164,113 @@ fn laid(
 
 /// Compares with the floor first: a program at the floor cannot be far behind any other.
 fn run(bench: &mut Bench, title: &str, job: &ShapeJob) -> Result<()> {
-    let compare = |bench: &mut Bench, theirs: &str, tool: &str, wanted: &[(Target, &str)]| {
-        let pair = Pair {
-            job: title.to_owned(),
-            ours: &job.ours,
-            theirs,
-            tool: &[tool],
-            cache: Cache::Warm,
-            pairs: PAIRS,
-        };
-        bench.compare_to(&pair, wanted)
-    };
-    let floor = compare(bench, job.floor, "xtask", &[])?;
+    let floor = compare(bench, title, &job.ours, "xtask", job.floor, &[])?;
     let at_floor = floor.is_some_and(|ratio| SHAPE_FLOOR.met(ratio));
-    for threads in ["1", "$N"] {
-        let theirs = match job.ours.split_once(" -") {
-            Some((words, rest)) => format!("{words} --threads={threads} -{rest}"),
-            None => job
-                .ours
-                .replacen("dup", &format!("dup --threads={threads}"), 1),
-        };
-        compare(bench, &theirs, "bc", &[(SHAPE_THREADS, "")])?;
-    }
+    compare_threads(bench, title, &job.ours, SHAPE_THREADS)?;
     let wanted: &[(Target, &str)] = match at_floor {
         true => &[],
         false => &[(SHAPE_PEER, "")],
     };
     for (tool, command) in &job.peers {
         // The table may ask for more.
-        compare(bench, command, tool, wanted)?;
+        compare(bench, title, &job.ours, tool, command, wanted)?;
     }
     Ok(())
+}
+
+fn compare(
+    bench: &mut Bench,
+    title: &str,
+    ours: &str,
+    tool: &str,
+    theirs: &str,
+    wanted: &[(Target, &str)],
+) -> Result<Option<f64>> {
+    let pair = Pair {
+        job: title.to_owned(),
+        ours,
+        theirs,
+        tool: &[tool],
+        cache: Cache::Warm,
+        pairs: PAIRS,
+    };
+    bench.compare_to(&pair, wanted)
+}
+
+/// Compares the number of threads that the program chooses with one of them and with all.
+fn compare_threads(bench: &mut Bench, title: &str, ours: &str, target: Target) -> Result<()> {
+    for threads in ["1", "$N"] {
+        let theirs = match ours.split_once(" -") {
+            Some((words, rest)) => format!("{words} --threads={threads} -{rest}"),
+            None => ours.replacen("dup", &format!("dup --threads={threads}"), 1),
+        };
+        compare(bench, title, ours, "bc", &theirs, &[(target, "")])?;
+    }
+    Ok(())
+}
+
+/// One file of 1 GiB by every algorithm and job; a search has two of them. Peers that hash it are
+/// compared among the files.
+fn one_large(bench: &mut Bench) -> Result<()> {
+    let titled = |what: &str| format!("1 × 1 GB, {what}");
+    let jobs = one_large_jobs();
+    let wanted = |(what, ..): &(String, _, _)| bench.wanted_job(&titled(what));
+    if !jobs.iter().any(wanted) {
+        return Ok(());
+    }
+    let root = bench.shape.clone();
+    let done = (|| {
+        for name in ["one/0", "other/0"] {
+            file(&root.join(name), 0, 1024 * MIB)?;
+        }
+        bench.time(&format!(
+            "bc integrity manifest --algorithm=sha256 --output={MANIFEST} $SHAPE/one"
+        ))?;
+        for (what, ours, peers) in &jobs {
+            bench.prepare = (what == "copy").then(|| "rm -rf $SHAPE/out".to_owned());
+            compare_threads(bench, &titled(what), ours, ONE_FILE_THREADS)?;
+            for (tool, command) in peers {
+                compare(bench, &titled(what), ours, tool, command, &[])?;
+            }
+        }
+        Ok(())
+    })();
+    bench.prepare = None;
+    bc_testkit::remove_tree(&root).with_context(|| root.display().to_string())?;
+    done
+}
+
+type Peers = Vec<(&'static str, String)>;
+
+/// Returns what each job on one large file is called, our command and the peers'.
+fn one_large_jobs() -> Vec<(String, String, Peers)> {
+    let hash = Algorithm::ALL.iter().map(|algorithm| {
+        let name = algorithm.name();
+        let ours = format!("bc hash --type={name} $SHAPE/one");
+        (title(name), ours, Peers::new())
+    });
+    let mut jobs: Vec<_> = hash.collect();
+    let hashdeep = HASHDEEP.replace("$SHAPE", "$SHAPE/one");
+    let dup = duplicates();
+    jobs.extend([
+        (dup.what, dup.ours, dup.peers),
+        (
+            "manifest".to_owned(),
+            format!("bc integrity manifest --algorithm=sha256 --output={MANIFEST}.new $SHAPE/one"),
+            vec![("hashdeep", hashdeep.clone())],
+        ),
+        (
+            "verify".to_owned(),
+            format!("bc integrity verify --quiet $SHAPE/one {MANIFEST}"),
+            vec![("hashdeep", hashdeep)],
+        ),
+        (
+            "copy".to_owned(),
+            "bc copy --quiet $SHAPE/one $SHAPE/out".to_owned(),
+            vec![("cp", "cp -a $SHAPE/one $SHAPE/out".to_owned())],
+        ),
+    ]);
+    jobs
 }
 
 /// Compares the linking of 35,000 pairs; each run gets them fresh.
@@ -263,7 +341,7 @@ pub(crate) fn file(path: &Path, seed: u64, size: u64) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{SHAPES, Shape, file, jobs};
+    use super::{Algorithm, SHAPES, Shape, file, jobs, one_large_jobs};
 
     #[test]
     fn names_say_what_is_laid() {
@@ -289,6 +367,15 @@ mod tests {
         assert_eq!(first, read("b", 1, 3000));
         assert_ne!(first, read("c", 2, 3000));
         assert!(read("d", 2, 0).is_empty());
+    }
+
+    #[test]
+    fn one_large_file_meets_every_algorithm_and_job() {
+        let jobs = one_large_jobs();
+        assert_eq!(jobs.len(), Algorithm::ALL.len() + 4);
+        for (_, ours, _) in jobs {
+            assert!(ours.contains(" -") || ours == "bc dup $SHAPE", "{ours}");
+        }
     }
 
     #[test]
