@@ -138,7 +138,7 @@ impl Sum {
     pub fn hasher(self, cpu: CpuFeatures) -> Hasher {
         match self {
             Sum::Of(algorithm) => Hasher::with_cpu(algorithm, cpu),
-            Sum::Blake2b(bytes) => Hasher::blake2b(bytes, cpu),
+            Sum::Blake2b(bytes) => Hasher::blake2b(bytes),
         }
     }
 

@@ -96,9 +96,10 @@ impl BatchEngine {
             Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::Sha512_256 => BatchEngine::Sha512(
                 Box::new(Scheduler::new(algorithm, family::sha512_iv(algorithm), cpu)),
             ),
-            Algorithm::Blake2b | Algorithm::Blake2b256 => BatchEngine::Blake2b(Box::new(
-                Scheduler::new(algorithm, family::blake2b_iv(algorithm), cpu),
-            )),
+            Algorithm::Blake2b | Algorithm::Blake2b256 if Blake2b::has_lanes(cpu) => {
+                let iv = family::blake2b_iv(algorithm);
+                BatchEngine::Blake2b(Box::new(Scheduler::new(algorithm, iv, cpu)))
+            }
             _ => BatchEngine::Streaming(Streaming::new(algorithm, cpu)),
         }
     }

@@ -4,11 +4,13 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use blake2::Blake2bVarCore;
+use blake2::digest::block_api::{Buffer, UpdateCore, VariableOutputCore};
 use xxhash_rust::xxh32::Xxh32;
 use xxhash_rust::xxh64::Xxh64;
 
 use crate::digest::Digest;
-use crate::lanes::family::{self, Blake2b, Md5, Sha1, Sha256, Sha512};
+use crate::lanes::family::{self, Md5, Sha1, Sha256, Sha512};
 use crate::lanes::message::MessageStream;
 use crate::sums::RunningSum;
 use crate::xxh3::{self, Xxh3};
@@ -38,7 +40,7 @@ enum HasherState {
     Sha1(Box<MessageStream<Sha1>>),
     Sha256(Box<MessageStream<Sha256>>),
     Sha512(Box<MessageStream<Sha512>>),
-    Blake2b(Box<MessageStream<Blake2b>>),
+    Blake2b(Box<Blake2bStream>),
     Blake3(Box<blake3::Hasher>),
     Xxh32(Xxh32),
     Xxh64(Xxh64),
@@ -60,13 +62,11 @@ impl Hasher {
     /// # Panics
     ///
     /// If they are not 1 to 64.
-    pub fn blake2b(bytes: usize, cpu: CpuFeatures) -> Hasher {
-        assert!((1..=64).contains(&bytes), "BLAKE2b of {bytes} bytes");
-        let stream = MessageStream::new(&family::blake2b_iv_of(bytes), cpu);
+    pub fn blake2b(bytes: usize) -> Hasher {
         Hasher {
             algorithm: Algorithm::Blake2b,
             len: bytes,
-            state: HasherState::Blake2b(Box::new(stream)),
+            state: HasherState::Blake2b(Box::new(Blake2bStream::new(bytes))),
         }
     }
 
@@ -82,9 +82,9 @@ impl Hasher {
             Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::Sha512_256 => HasherState::Sha512(
                 Box::new(MessageStream::new(&family::sha512_iv(algorithm), k)),
             ),
-            Algorithm::Blake2b | Algorithm::Blake2b256 => HasherState::Blake2b(Box::new(
-                MessageStream::new(&family::blake2b_iv(algorithm), k),
-            )),
+            Algorithm::Blake2b | Algorithm::Blake2b256 => {
+                HasherState::Blake2b(Box::new(Blake2bStream::new(algorithm.digest_len())))
+            }
             Algorithm::Blake3 => HasherState::Blake3(Box::default()),
             Algorithm::Xxh32 => HasherState::Xxh32(Xxh32::new(0)),
             Algorithm::Xxh64 => HasherState::Xxh64(Xxh64::new(0)),
@@ -161,7 +161,7 @@ impl Hasher {
             HasherState::Sha1(s) => s.reset(&family::SHA1_IV),
             HasherState::Sha256(s) => s.reset(&family::sha256_iv(self.algorithm)),
             HasherState::Sha512(s) => s.reset(&family::sha512_iv(self.algorithm)),
-            HasherState::Blake2b(s) => s.reset(&family::blake2b_iv_of(self.len)),
+            HasherState::Blake2b(s) => **s = Blake2bStream::new(self.len),
             HasherState::Blake3(s) => {
                 s.reset();
             }
@@ -267,6 +267,37 @@ pub fn hash_file(algorithm: Algorithm, path: impl AsRef<Path>) -> io::Result<Dig
     };
     let file = File::open(path).map_err(failed("open"))?;
     hash_reader(algorithm, file).map_err(failed("read"))
+}
+
+/// A message on its way through BLAKE2b, whose digest may have any length, as `b2sum -l` has it.
+#[derive(Clone)]
+struct Blake2bStream {
+    core: Blake2bVarCore,
+    buffer: Buffer<Blake2bVarCore>,
+}
+
+impl Blake2bStream {
+    fn new(bytes: usize) -> Blake2bStream {
+        assert!((1..=64).contains(&bytes), "BLAKE2b of {bytes} bytes");
+        Blake2bStream {
+            core: Blake2bVarCore::new(bytes).expect("a length of BLAKE2b"),
+            buffer: Buffer::<Blake2bVarCore>::default(),
+        }
+    }
+
+    fn update(&mut self, data: &[u8]) {
+        let Blake2bStream { core, buffer } = self;
+        buffer.digest_blocks(data, |blocks| core.update_blocks(blocks));
+    }
+
+    /// Returns the digest's bytes, before truncation.
+    fn finalize(&self) -> [u8; 64] {
+        let mut last = self.clone();
+        let mut bytes = Default::default();
+        last.core
+            .finalize_variable_core(&mut last.buffer, &mut bytes);
+        bytes.into()
+    }
 }
 
 macro_rules! functions {

@@ -141,6 +141,14 @@ merkle_damgard!(
     select::sha512
 );
 
+impl Blake2b {
+    /// Returns true if many messages are hashed in lanes; else each is the crate's, as a single
+    /// one is.
+    pub(crate) fn has_lanes(cpu: CpuFeatures) -> bool {
+        Blake2b::select(cpu).lanes.is_some()
+    }
+}
+
 impl Family for Blake2b {
     type Word = u64;
     const BLOCK: usize = 128;
@@ -272,13 +280,8 @@ pub(crate) const fn sha512_iv(algorithm: Algorithm) -> State<u64> {
 /// Returns the initial chaining value of unkeyed BLAKE2b (RFC 7693 section 2.5): the digest's
 /// length, fan-out 1 and depth 1 in the first word.
 pub(crate) const fn blake2b_iv(algorithm: Algorithm) -> State<u64> {
-    blake2b_iv_of(algorithm.digest_len())
-}
-
-/// Returns the initial state for a digest of `bytes` bytes.
-pub(crate) const fn blake2b_iv_of(bytes: usize) -> State<u64> {
     let mut state = widen(BLAKE2B_IV, 0);
-    state[0] ^= 0x0101_0000 ^ bytes as u64;
+    state[0] ^= 0x0101_0000 ^ algorithm.digest_len() as u64;
     state
 }
 
@@ -294,7 +297,10 @@ impl CpuFeatures {
             Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::Sha512_256 => {
                 Sha512::select(self).names()
             }
-            Algorithm::Blake2b | Algorithm::Blake2b256 => Blake2b::select(self).names(),
+            Algorithm::Blake2b | Algorithm::Blake2b256 if Blake2b::has_lanes(self) => {
+                Blake2b::select(self).names()
+            }
+            Algorithm::Blake2b | Algorithm::Blake2b256 => vec!["blake2b/blake2 crate"],
             _ => Vec::new(),
         }
     }
