@@ -17,6 +17,7 @@ const PAGES: &[&str] = &[
     include_str!("../../../src/guide/copy.md"),
     include_str!("../../../src/guide/integrity.md"),
     include_str!("../../../src/guide/fleet.md"),
+    include_str!("../../../src/guide/seeds.md"),
 ];
 
 const ABOUT: &str = "recipes, rules and limits of hashing trees, duplicates, copies and manifests";
