@@ -100,16 +100,16 @@ fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
 fn a_mass_change_leaves_the_manifest_as_it_is() {
     let t = TestTree::new();
     for file in 0..20 {
-        t.write(&format!("d/{file}"), format!("content of {file}"));
+        t.write(format!("d/{file}"), format!("content of {file}"));
     }
     let m = record(&t);
     let dir = Path::new(&m).parent().unwrap();
     let before = contents(dir);
     for file in 0..8 {
-        t.write(&format!("d/{file}"), "encrypted content");
+        t.write(format!("d/{file}"), "encrypted content");
     }
     for file in 8..11 {
-        t.remove(&format!("d/{file}"));
+        t.remove(format!("d/{file}"));
     }
     damage(&t, "d/11", "CONTENT OF 11");
     rename(&t, "d/12", "d/moved");

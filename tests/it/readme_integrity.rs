@@ -86,7 +86,7 @@ fn scrubs_in_silence_unless_something_is_wrong(command: &str) {
     let machine = Machine::new();
     // Enough of them that one edit is no mass change.
     for file in 0..20 {
-        machine.srv.write(&format!("many/{file}"), "unchanged");
+        machine.srv.write(format!("many/{file}"), "unchanged");
     }
     let record = machine.here("bc integrity update --quiet /srv /var/lib/bc/srv.jsonl.zst");
     assert!(machine.sh(&record).status.success());
@@ -115,7 +115,7 @@ fn scrubs_in_silence_unless_something_is_wrong(command: &str) {
             > 9
     );
     for file in 0..20 {
-        machine.srv.write(&format!("many/{file}"), "encrypted");
+        machine.srv.write(format!("many/{file}"), "encrypted");
     }
     for _ in 0..2 {
         let (code, text) = said(&machine.sh(&command));

@@ -4,6 +4,7 @@
 
 pub(crate) mod known_damage;
 pub(crate) mod moves;
+mod one_change;
 pub(crate) mod pending;
 mod renamed_dirs;
 pub(crate) mod soundness;

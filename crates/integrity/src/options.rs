@@ -6,9 +6,6 @@ use bc_walk::job::{Error, ErrorKind};
 use bc_walk::{Entries, FileSystems, Globs, Hidden, IgnoreFiles, Metadata, Symlinks, Workers};
 use serde_json::{Map, Value, json};
 
-use crate::input::{ManifestFile, Trust};
-use crate::place::{refuse_part, tree_options};
-
 /// Recording of extended attributes.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum XattrPolicy {
@@ -105,21 +102,6 @@ impl Default for TreeOptions {
 }
 
 impl TreeOptions {
-    /// Takes the selection that a manifest was made with, to compare another tree with it. The
-    /// manifest's SHA-256 is checked before, unless `trust` forces its use.
-    ///
-    /// # Errors
-    /// If the manifest cannot be read, is cut short or altered, describes a part of a tree only, or
-    /// was made with options that are not known here.
-    pub fn of_manifest(manifest: &ManifestFile, trust: Trust) -> Result<TreeOptions, Error> {
-        let header = manifest.header()?;
-        refuse_part(manifest, &header)?;
-        if trust == Trust::Checked {
-            manifest.check()?;
-        }
-        tree_options(&header, trust)
-    }
-
     /// Takes the selection of a walk with these options, with all kinds of entries.
     pub fn of_walk(walk: &bc_walk::WalkOptions) -> TreeOptions {
         TreeOptions {

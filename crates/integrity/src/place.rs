@@ -146,6 +146,23 @@ pub(crate) fn tree_options(header: &Header, trust: Trust) -> Result<TreeOptions,
     }
 }
 
+impl TreeOptions {
+    /// Takes the selection that a manifest was made with, to compare another tree with it. The
+    /// manifest's SHA-256 is checked before, unless `trust` forces its use.
+    ///
+    /// # Errors
+    /// If the manifest cannot be read, is cut short or altered, describes a part of a tree only, or
+    /// was made with options that are not known here.
+    pub fn of_manifest(manifest: &ManifestFile, trust: Trust) -> Result<TreeOptions, Error> {
+        let header = manifest.header()?;
+        refuse_part(manifest, &header)?;
+        if trust == Trust::Checked {
+            manifest.check()?;
+        }
+        tree_options(&header, trust)
+    }
+}
+
 /// Refuses the manifest of a part of a tree: paths missing from it are not known to be gone.
 pub(crate) fn refuse_part(manifest: &ManifestFile, header: &Header) -> Result<(), Error> {
     for (key, value) in [("scope", &header.scope), ("shard", &header.shard)] {

@@ -13,7 +13,7 @@ use std::io;
 use bc_manifest::integrity::Kind;
 
 use super::moves::MovedPair;
-use super::pending::{class_of, moved_change};
+use super::one_change::{class_of, moved_change};
 use super::spill_buffer::SpillBuffer;
 use crate::change::{Change, Class, Difference, Value};
 use crate::fields::{CompareRules, Field};
