@@ -113,6 +113,7 @@ pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<CopyPlan> {
     }
     (options.workers, options.most_memory) = workers(session)?;
     options.tables = crate::session::tables::of_workers();
+    options.rate = session.rate();
     options.walk_workers = session.walk_workers();
     options.walk = session.walk_options(&args.walk, Metadata::Full, None)?;
     options.now = now();

@@ -204,6 +204,7 @@ impl PrunePlan {
         options.mode = mode;
         options.workers = session.common.threads.most();
         options.max_links = args.max_links;
+        options.rate = session.rate();
         options.rules = KeepRules::new(
             keep,
             match args.search.across_roots {

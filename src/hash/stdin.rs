@@ -51,6 +51,9 @@ pub fn hash(
             Ok(n) => {
                 size += n as u64;
                 progress.bytes.fetch_add(n as u64, Relaxed);
+                if let Some(rate) = session.rate() {
+                    rate.spend(n as u64, &session.cancel);
+                }
                 for hasher in &mut hashers {
                     hasher.update(&buffer[..n]);
                 }

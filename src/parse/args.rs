@@ -85,6 +85,12 @@ pub struct Common {
     /// works.
     #[arg(add = Configurable, long, value_name = "SIZE")]
     pub memory_budget: Option<Size>,
+    /// Most bytes a second that are read, or written by a copy, e.g. 20M: leaves the disk to others
+    ///
+    /// All threads together keep to it, averaged over pieces of files. What a copy reads counts once, as it is
+    /// written, to each of its destinations.
+    #[arg(add = Configurable, long, value_name = "SIZE")]
+    pub rate: Option<Size>,
     /// Status line on stderr: auto (on a terminal only), always or never
     ///
     /// With --log-format=json there is none: every line is an object then.

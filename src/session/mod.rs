@@ -47,6 +47,8 @@ pub struct Session {
     started: Instant,
     /// Asked once: the answer takes some 100 µs to find out.
     walk_workers: OnceLock<Workers>,
+    /// The limit of --rate, which everything that reads or copies shares.
+    rate: Option<bc_read::Rate>,
     /// Bytes of the files, if each of them was named.
     named_bytes: OnceLock<u64>,
     /// Files that outputs replace, if no list of files that is still to be read leads there.
@@ -79,11 +81,15 @@ impl Session {
             command,
             started: Instant::now(),
             walk_workers: OnceLock::new(),
+            rate: common.rate.map(|Size(bytes)| bc_read::Rate::new(bytes)),
             named_bytes: OnceLock::new(),
             precious: Vec::new(),
             spared: OnceLock::new(),
             metrics_before: common.metrics.as_deref().and_then(of_output),
         };
+        if common.rate == Some(Size(0)) {
+            return Err(session.fatal("--rate=0: nothing would ever be read"));
+        }
         session.precious = session.spare(given, written)?;
         for signal in signals::heeded() {
             let flag = session.cancel.flag();
@@ -392,6 +398,11 @@ impl Session {
         workers
     }
 
+    /// Returns the limit of bytes a second, if there is one: all that have it share it.
+    pub fn rate(&self) -> Option<bc_read::Rate> {
+        self.rate.clone()
+    }
+
     /// Returns the options for reading files by `workers` workers that keep `width` files open
     /// each, within the rest of the memory budget.
     pub fn read_options(
@@ -413,6 +424,7 @@ impl Session {
     ) -> Result<bc_read::ReadOptions, String> {
         let mut options = bc_read::ReadOptions::default()
             .backend(self.common.io)
+            .rate(self.rate())
             .tables(tables::of_workers());
         match self.common.memory_budget {
             Some(Size(budget)) => budget::fit(&mut options, budget, workers, width, state)

@@ -28,6 +28,7 @@ const COMMON: &[&str] = &[
     "threads",
     "io",
     "memory-budget",
+    "rate",
     "progress",
     "color",
     "quiet",

@@ -135,6 +135,7 @@ mod patterns;
 mod prune_dirs_faults;
 mod prune_journals;
 mod prune_kills;
+mod rate;
 mod readme_integrity;
 mod restore;
 mod restore_faults;

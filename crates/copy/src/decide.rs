@@ -431,6 +431,7 @@ impl Worker<'_> {
                 }
                 Err(_) => return Ok(Compared::Other),
             };
+            self.job.pay((ours.len() + theirs.len()) as u64);
             same &= ours == theirs;
             let holds_less = || {
                 let mut pairs = ours.iter().zip(theirs);

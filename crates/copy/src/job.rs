@@ -413,6 +413,13 @@ impl<'a> Job<'a> {
         put_off.take().unwrap_or_default()
     }
 
+    /// Waits until so many bytes are paid for, where there is a limit of bytes a second.
+    pub(crate) fn pay(&self, bytes: u64) {
+        if let Some(rate) = &self.plan.options.rate {
+            rate.spend(bytes, self.means.cancel);
+        }
+    }
+
     /// Records a failure that another destination has reported.
     pub(crate) fn fail_unreported(&self, item: RootItem, error: &Error) {
         self.outcomes.results.fail(item, error);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use bc_digest::Algorithm;
 use bc_edit::names::COPY_MANIFEST;
 use bc_pool::Tables;
+use bc_read::Rate;
 use bc_walk::{WalkOptions, Workers};
 
 /// Treatment of a file whose name is taken at the destination.
@@ -265,6 +266,9 @@ pub struct CopyOptions {
     pub workers: usize,
     /// Bytes of memory that the state of the files may take; `None` for any number.
     pub most_memory: Option<u64>,
+    /// Limit of bytes a second, if there is one: bytes count as they are written to a destination,
+    /// those of comparisons and of reading back as they are read.
+    pub rate: Option<Rate>,
     /// Tables of descriptors that copying threads use, where nothing is forced to the disk.
     pub tables: Tables,
     /// Threads that walk.
@@ -309,6 +313,7 @@ impl CopyOptions {
             state: None,
             workers: 1,
             most_memory: None,
+            rate: None,
             tables: Tables::SHARED,
             walk_workers: 1.into(),
             walk: WalkOptions::default(),

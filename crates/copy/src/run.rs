@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bc_digest::Algorithm;
 use bc_fs::PathError;
 use bc_integrity::{Origin, RootCheck, working};
+use bc_read::Rate;
 use bc_walk::job::{
     Error, ErrorKind, Means, Progress, missing, path_of, require, unless_cancelled,
 };
@@ -23,6 +24,7 @@ use crate::restore::{Loss, RestoreEvent, RestoreOptions, restore};
 
 bc_fs::setters! {
     CopyOptions:
+    rate: Option<Rate>,
     target: Target,
     on_conflict: OnConflict,
     read_back: ReadBack,

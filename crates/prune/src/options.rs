@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bc_find::Subtrees;
+use bc_read::Rate;
 use bc_walk::Identity;
 
 use crate::plan::KeepRules;
@@ -74,6 +75,8 @@ pub struct PruneOptions {
     /// least. The thread of the caller is not one of them: it reports. Where files are moved, where
     /// there are references, and for a few groups there is one.
     pub workers: usize,
+    /// Limit of bytes a second for comparing files, if there is one.
+    pub rate: Option<Rate>,
 }
 
 bc_fs::setters! {
@@ -89,6 +92,7 @@ bc_fs::setters! {
     journal: Option<PathBuf>,
     references: Arc<Subtrees>,
     workers: usize,
+    rate: Option<Rate>,
 }
 
 impl PruneOptions {
@@ -106,6 +110,7 @@ impl PruneOptions {
             journal: None,
             references: Arc::default(),
             workers: 1,
+            rate: None,
         }
     }
 }

@@ -95,6 +95,7 @@ pub mod order;
 mod plan;
 mod pump;
 mod queue;
+mod rate;
 pub mod space;
 mod steady;
 mod stream;
@@ -108,6 +109,7 @@ pub use counter::Counter;
 pub use open::{Opener, open_checked};
 pub use plan::{HUGE, Plan};
 pub use pump::{pump, run_readers};
+pub use rate::Rate;
 pub use steady::{at_rest_before, is_fresh, read_fresh};
 pub use stream::{STREAM_MEMORY, map_chunks, stream, unchanged};
 pub use types::{

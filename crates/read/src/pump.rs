@@ -46,6 +46,7 @@ use crate::buffer::Pool;
 use crate::open::{NEEDED, Opener};
 use crate::plan::{Hand, Plan};
 use crate::queue::ReadQueue;
+use crate::rate::Unpaid;
 use crate::steady::{Clock, Unsettled, pause};
 use crate::types::{Choice, Consumer, Feed, ReadOptions, ReadStats, Want};
 use crate::waits::Latency;
@@ -172,6 +173,7 @@ struct Pump<'a, C> {
     silent: Silent,
     chunk: usize,
     stats: ReadStats,
+    unpaid: Unpaid<'a>,
 }
 
 impl<'a, C: Consumer> Pump<'a, C> {
@@ -233,6 +235,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
             silent: Silent::new(&options.residency),
             chunk,
             stats: ReadStats::default(),
+            unpaid: Unpaid::new(options.rate.as_ref()),
         }
     }
 
@@ -319,6 +322,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
                 self.finish(slot, None);
             } else {
                 active.filled = 0;
+                self.unpaid.pay(self.stats.bytes, self.cancel);
                 self.read(slot);
             }
         }
@@ -351,6 +355,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
     }
 
     fn next_entry(&mut self) -> Option<EntryId> {
+        self.unpaid.pay(self.stats.bytes, self.cancel);
         if self.hand.is_empty() {
             self.clock.read();
         }

@@ -3,9 +3,10 @@
 
 use std::os::fd::BorrowedFd;
 
-use bc_pool::{Tables, Waiting};
+use bc_pool::{Cancel, Tables, Waiting};
 use bc_walk::{EntryId, Error, FileStat};
 
+use crate::rate::Rate;
 use crate::waits::Residency;
 
 /// Backend that the bytes come through.
@@ -113,6 +114,18 @@ pub struct ReadOptions {
     pub waiting: usize,
     /// Tables of descriptors for the threads of an engine that read with these options.
     pub tables: Tables,
+    /// Limit of bytes a second, if there is one; clones of these options share it. Large files that a
+    /// consumer [takes over](Consumer::take_over) are its own to [pay](ReadOptions::pay) for.
+    pub rate: Option<Rate>,
+}
+
+impl ReadOptions {
+    /// Notes that so many bytes were read, and waits as long as the limit demands.
+    pub fn pay(&self, bytes: u64, cancel: &Cancel) {
+        if let Some(rate) = &self.rate {
+            rate.spend(bytes, cancel);
+        }
+    }
 }
 
 bc_fs::setters! {
@@ -125,6 +138,7 @@ bc_fs::setters! {
     residency: Residency,
     waiting: usize,
     tables: Tables,
+    rate: Option<Rate>,
 }
 
 impl Default for ReadOptions {
@@ -138,6 +152,7 @@ impl Default for ReadOptions {
             residency: Residency::default(),
             waiting: 0,
             tables: Tables::SHARED,
+            rate: None,
         }
     }
 }

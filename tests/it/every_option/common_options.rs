@@ -143,6 +143,7 @@ pub const CASES: &[(&str, Check)] = &[
     ("threads", threads),
     ("io", io),
     ("memory-budget", memory_budget),
+    ("rate", rate),
     ("progress", progress),
     ("color", color),
     ("quiet", quiet),
@@ -185,6 +186,16 @@ fn threads(g: &Ground, c: &Command) {
             assert_eq!(g.metric(&line, "threads"), count);
         }
     }
+}
+
+fn rate(g: &Ground, c: &Command) {
+    prepare(g, c);
+    for (value, reason) in [("fast", "fast"), ("0", "nothing would ever be read")] {
+        g.bc(&with(c.line, &format!("--rate={value}")))
+            .code(2)
+            .stderr_has(reason);
+    }
+    g.bc(&with(c.line, "--rate=1G")).code(0);
 }
 
 fn io(g: &Ground, c: &Command) {

@@ -233,6 +233,7 @@ fn one(
                 .progress
                 .bytes
                 .fetch_add(part.len() as u64, Relaxed);
+            lane.job.pay(part.len() as u64);
         }
         at += part.len() as u64;
     }
@@ -272,6 +273,7 @@ impl HugeShared<'_> {
                 Some(parts) => {
                     let count = range.end - range.start;
                     lane.job.means.progress.bytes.fetch_add(count, Relaxed);
+                    lane.job.pay(count);
                     there = Some(parts);
                 }
                 None => lacking.push(lane),

@@ -319,6 +319,7 @@ impl Receiver<'_> {
     /// Counts bytes that were copied to it.
     pub(crate) fn reported(&self, count: u64) {
         self.job.means.progress.bytes.fetch_add(count, Relaxed);
+        self.job.pay(count);
     }
 
     /// Turns a failure of the bytes into an error with its path.

@@ -81,8 +81,12 @@ impl SourceReading<'_> {
 
     /// Hashes a stage that shares the blocks of its source: the stage is read, not the source.
     fn of_clone(&self, receiver: &mut Receiver<'_>, buffer: &mut Vec<u8>) -> Result<(), Error> {
-        let size = self.stat.stamp.size;
-        receiver.reported(size);
+        let (job, size) = (receiver.job, self.stat.stamp.size);
+        match job.plan.options.algorithm {
+            Some(_) => receiver.reported(size),
+            // Nothing is read or written.
+            None => drop(job.means.progress.bytes.fetch_add(size, Relaxed)),
+        }
         let file = &receiver.stage.file;
         // Its previous content may have been longer.
         let ended = data::end_at(file, size);
@@ -162,7 +166,9 @@ impl SourceReading<'_> {
         // Some file systems share blocks, and holes, in such a call.
         let may_share =
             job.plan.options.reflink != When::Never && job.plan.options.sparse != When::Never;
-        if is_seen || !may_share || job.site.refusals.range.has(pair) {
+        // A call that copies much at once cannot keep to a limit.
+        let is_limited = job.plan.options.rate.is_some();
+        if is_seen || !may_share || is_limited || job.site.refusals.range.has(pair) {
             return Ok(false);
         }
         let reported = |count| {

@@ -259,6 +259,7 @@ impl Worker<'_> {
             .progress
             .bytes
             .fetch_add(bytes.len() as u64, Relaxed);
+        job.pay(bytes.len() as u64);
         self.finish(place, stage, source.clone(), wanted, digest)
     }
 }

@@ -275,6 +275,9 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
         let mut reported = |step: ReadProgress<'_>| {
             restore.means.progress.bytes.fetch_add(step.count, Relaxed);
             restore.outcomes.written.fetch_add(step.count, Relaxed);
+            if let Some(rate) = &restore.means.rate {
+                rate.spend(step.count, restore.means.cancel);
+            }
             size < HUGE || !restore.means.cancel.is_cancelled()
         };
         let digesting = Digesting::new(Some(restore.plan.algorithm), layout.size);

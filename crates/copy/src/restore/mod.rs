@@ -42,6 +42,7 @@ use bc_integrity::{Reading, Verified, Work};
 use bc_manifest::integrity::{Entry, Kind};
 use bc_manifest::time::is_beyond;
 use bc_pool::Cancel;
+use bc_read::Rate;
 use bc_walk::job::Error;
 use bc_walk::{ErrorKind, FileStat, Identity};
 use rustix::io::Errno;
@@ -139,6 +140,8 @@ struct RestoreMeans<'a> {
     cancel: &'a Cancel,
     progress: &'a HashProgress,
     observer: &'a RestoreObserver<'a>,
+    /// Limit of bytes a second, if there is one.
+    rate: Option<Rate>,
 }
 
 /// Outcomes of the paths.
@@ -225,6 +228,7 @@ pub fn restore(
             cancel: work.cancel,
             progress: work.progress,
             observer,
+            rate: reading.read.rate.clone(),
         },
         outcomes: RestoreOutcomes {
             settled: needs.iter().map(|_| AtomicBool::new(false)).collect(),

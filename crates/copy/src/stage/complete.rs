@@ -2,6 +2,7 @@
 //! medium, past all caches in memory, and given its metadata. Files of copies and of repairs become
 //! complete here alone.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
@@ -120,7 +121,15 @@ impl Worker<'_> {
         let (Some(algorithm), Some(digest)) = (job.plan.options.algorithm, digest) else {
             return Ok(());
         };
-        let go_on = || !job.means.cancel.is_cancelled();
+        let written = || stage.file.metadata().map_or(0, |meta| meta.len());
+        let unpaid = Cell::new(job.plan.options.rate.as_ref().map_or(0, |_| written()));
+        // Called before each piece.
+        let go_on = || {
+            let piece = unpaid.get().min(PIECE as u64);
+            unpaid.set(unpaid.get() - piece);
+            job.pay(piece);
+            !job.means.cancel.is_cancelled()
+        };
         let found = match job.plan.options.read_back {
             ReadBack::None => return Ok(()),
             // The buffer of a batch holds bytes that are still to be written.

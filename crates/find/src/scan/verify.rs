@@ -202,7 +202,10 @@ impl VerifyWorker<'_> {
                 0 => Uncompared::This(Error::new(path(), unread.call.op, unread.call.errno)),
                 _ => Uncompared::Other(unread.call),
             })?;
-            self.done.read.bytes += (here.len() + there.len()) as u64;
+            let bytes = (here.len() + there.len()) as u64;
+            self.done.read.bytes += bytes;
+            let context = self.context;
+            context.options.read.pay(bytes, context.cancel);
             if here != there {
                 return Ok(false);
             }

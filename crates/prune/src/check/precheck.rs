@@ -1,12 +1,14 @@
 //! Every check of one target, in the order from cheap to dear; nothing is
 //! changed here but leftovers of dead runs removed on the way.
 
+use std::cell::Cell;
 use std::ffi::CString;
 use std::sync::{Arc, PoisonError};
 
 use bc_digest::Digest;
 use bc_edit::metadata::FileMetadata;
 use bc_find::groups::FileRef;
+use bc_fs::compare::PIECE;
 use bc_fs::mount::Answer;
 use bc_walk::Identity;
 
@@ -264,13 +266,26 @@ impl PruneRun<'_> {
             kept_file.check_lease().map_err(Skip::of_kept_file)?;
             held.check_lease()
         };
+        let unpaid = Cell::new(2 * size);
+        let pay = |bytes: u64| {
+            let bytes = bytes.min(unpaid.get());
+            unpaid.set(unpaid.get() - bytes);
+            if let Some(rate) = &self.options.rate {
+                rate.spend(bytes, self.means.cancel);
+            }
+        };
+        let piece_paid = || {
+            pay(2 * PIECE as u64);
+            unwritten()
+        };
         let digest = compare_while(
             &kept_file.file,
             &held.file,
             size,
             self.means.cancel,
-            unwritten,
+            piece_paid,
         )?;
+        pay(u64::MAX);
         kept_file.check().map_err(Skip::of_kept_file)?;
         held.check()?;
         unwritten()?;
