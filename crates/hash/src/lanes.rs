@@ -201,6 +201,10 @@ impl<S: DigestSink> Consumer for Lanes<'_, S> {
         self.handle.waiting(progress);
     }
 
+    fn ends(&mut self) -> bool {
+        self.handle.ends()
+    }
+
     fn knows(&mut self, opened: &Opened, _file: BorrowedFd<'_>) -> bool {
         if opened.stat.nlink >= 2 {
             match self.links.claim(opened, &mut self.mounts) {

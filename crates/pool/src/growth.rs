@@ -2,24 +2,25 @@
 //!
 //! A number that the user named is kept. Otherwise a run begins with as many workers as its work is
 //! known to pay for, and grows for two reasons: the work ahead pays for one more, up to the usual
-//! number; and those there are wait for storage, up to a greater one. Both are decided in
-//! `decision`, as pure arithmetic. A run does not shrink: a worker ends when it finds no more work.
+//! number; and those there are wait, up to a greater one, as long as more of them finish more. Both
+//! are decided in `decision`, as pure arithmetic. A worker ends when it finds no more work, or when
+//! there are more than help: one that is wanted again is started again.
 
 mod decision;
 mod meter;
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
 
-use self::decision::{BegunFiles, BusyTime, TimedFiles, WAITED, by_waiting, by_work};
+use self::decision::{BegunFiles, BusyTime, Climb, TimedFiles, WAITED, by_work};
 use self::meter::Meter;
 use crate::run::run_in;
-use crate::{Tables, WorkerPanic, Workers};
+use crate::{MAX_WORKERS, Tables, WorkerPanic, Workers};
 
 pub use decision::Effort;
 
@@ -33,6 +34,9 @@ const WINDOWS: u32 = 2;
 /// Descriptors that a worker may hold: those of the directories above, of the one that it reads
 /// and of the steps to it, an ignore file and the meter's.
 const DESCRIPTORS: u64 = 16;
+
+/// Bytes of a large file that count as a further file: a server gives about so many at a request.
+const PIECE: u64 = 128 << 10;
 
 /// Measurement of the time that workers wait. Only the duration of a run depends on it: programs
 /// use the default, and tests another.
@@ -69,8 +73,8 @@ impl Default for Metering {
     }
 }
 
-/// Workers of one run, and its growth. Shared by all of them, and written only when one joins, and
-/// by each every few milliseconds while they may still be joined for waiting.
+/// Workers of one run, and its growth. Shared by all of them, and written only when one joins or
+/// ends, and by each every few milliseconds where waiting may bring others.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -108,10 +112,20 @@ pub struct Growth<'g> {
     named: &'g [BorrowedFd<'g>],
     /// Number of workers that there are, or are about to be.
     workers: AtomicUsize,
-    /// True once waiting will bring no more workers: none need look any longer.
+    /// Number of those, and of others not counted there, that are to end.
+    surplus: AtomicUsize,
+    /// Number of times that `workers` was decided upon.
+    changes: AtomicU32,
+    /// True if waiting brings no more workers: none need look.
     over: AtomicBool,
-    /// Time of all workers together since the last decision.
-    sum: Mutex<BusyTime>,
+    measured: Mutex<Measured>,
+}
+
+/// State of the search for the number of workers that wait.
+struct Measured {
+    /// Time and work of all workers together since the last decision.
+    sum: BusyTime,
+    climb: Climb,
 }
 
 impl fmt::Debug for Growth<'_> {
@@ -137,8 +151,13 @@ impl<'g> Growth<'g> {
             tables: Tables::SHARED,
             named: &[],
             workers: AtomicUsize::new(bounds.usual()),
+            surplus: AtomicUsize::new(0),
+            changes: AtomicU32::new(0),
             over: AtomicBool::new(bounds.most() == bounds.usual()),
-            sum: Mutex::default(),
+            measured: Mutex::new(Measured {
+                sum: BusyTime::default(),
+                climb: Climb::new(),
+            }),
         }
     }
 
@@ -200,7 +219,8 @@ impl<'g> Growth<'g> {
     }
 
     /// Runs `f` on each worker and returns the results in worker order, as many as workers took
-    /// part. Worker 0 is the caller's own thread; one that joins gets the next number. Where the
+    /// part. Worker 0 is the caller's own thread; one that joins gets the next number, so that
+    /// numbers may exceed the [most](Workers::most) there are at a time. Where the
     /// system refuses a thread the work continues with those there are.
     ///
     /// # Errors
@@ -210,7 +230,12 @@ impl<'g> Growth<'g> {
         self,
         f: impl Fn(WorkerHandle<'_>) -> T + Sync,
     ) -> Result<Vec<T>, WorkerPanic> {
-        let (first, most) = (self.first, self.bounds.most());
+        // Some end and others join: all that were ever started are more than there are at a time.
+        let most = match self.bounds.most() == self.bounds.usual() {
+            true => self.bounds.most(),
+            false => MAX_WORKERS,
+        };
+        let first = self.first;
         run_in(self.tables, self.named, first, most, |number, spawn| {
             f(WorkerHandle::new(&self, number, spawn))
         })
@@ -249,7 +274,10 @@ impl<'g> Growth<'g> {
                 Ordering::Relaxed,
             );
             match counted {
-                Ok(_) if spawn() => (workers, has_grown) = (workers + 1, true),
+                // One that was to end stays, or another joins.
+                Ok(_) if self.take_surplus() || spawn() => {
+                    (workers, has_grown) = (workers + 1, true);
+                }
                 Ok(_) => {
                     self.workers.fetch_sub(1, Ordering::Relaxed);
                     is_refused = true;
@@ -263,28 +291,66 @@ impl<'g> Growth<'g> {
         !is_refused
     }
 
-    /// Takes a worker's report of its time, and when enough has been reported, decides.
-    fn note(&self, time: BusyTime, spawn: &dyn Fn() -> bool) {
-        let mut sum = self.lock();
+    /// Has workers end until there are `wanted`, at least 1.
+    fn shrink(&self, wanted: usize) {
+        let before = self.workers.fetch_min(wanted, Ordering::Relaxed);
+        let ending = before.saturating_sub(wanted);
+        self.surplus.fetch_add(ending, Ordering::Relaxed);
+    }
+
+    /// Takes one from those that are to end, if there are any.
+    fn take_surplus(&self) -> bool {
+        let less = |surplus: usize| surplus.checked_sub(1);
+        let taken = self
+            .surplus
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        taken.is_ok()
+    }
+
+    /// Takes a worker's report of its time, begun after so many `changes`, and when enough has been
+    /// reported, decides.
+    fn note(&self, time: BusyTime, changes: u32, spawn: &dyn Fn() -> bool) {
+        let mut measured = self.lock();
+        if changes != self.changes.load(Ordering::Relaxed) {
+            // It is no measure of the present number.
+            return;
+        }
+        let sum = &mut measured.sum;
         sum.busy += time.busy;
         sum.running += time.running.min(time.busy);
+        sum.work += time.work;
         let workers = self.workers();
-        if sum.busy < self.metering.window * WINDOWS * workers as u32 {
+        let enough = self.metering.window * WINDOWS * workers as u32;
+        if sum.busy < enough || sum.work < workers as u64 {
             return;
         }
-        if !std::mem::take(&mut *sum).has_waited() || self.is_over() {
+        let sum = std::mem::take(sum);
+        if self.is_over() {
             return;
         }
+        let usual = self.bounds.usual();
         let most = self.bounds.most().min(affordable_workers(DESCRIPTORS));
-        let room = (self.left)() / self.worth_a_worker;
-        let started = self.grow(by_waiting(workers, room, most), spawn);
-        if !started || self.workers() >= most {
+        let worth = if sum.is_slow() {
+            1
+        } else {
+            self.worth_a_worker
+        };
+        let more = (self.left)() / worth;
+        let most = most.max(usual);
+        let wanted = measured.climb.next(workers, sum, usual, most, more);
+        if wanted == workers {
+            return;
+        }
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        if wanted < workers {
+            self.shrink(wanted);
+        } else if !self.grow(wanted, spawn) {
             self.over.store(true, Ordering::Relaxed);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BusyTime> {
-        self.sum.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Measured> {
+        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -321,6 +387,9 @@ pub struct WorkerHandle<'g> {
     /// True once the work ahead will bring no more workers: then files are not counted.
     is_paid: bool,
     begun: BegunFiles,
+    /// Files, and pieces of large ones, since its last report.
+    work: u64,
+    is_slow: bool,
     /// Time when the clock was started, and the number of files before it.
     timed_from: Option<(Instant, u64)>,
     /// None if there were as many workers as there will be when this one joined.
@@ -333,6 +402,8 @@ struct WorkerClock {
     /// Time when its present work began, or was looked at last.
     since: Instant,
     busy: Duration,
+    /// [`Growth::changes`] when that was zero.
+    changes: u32,
 }
 
 impl fmt::Debug for WorkerHandle<'_> {
@@ -351,11 +422,14 @@ impl<'g> WorkerHandle<'g> {
             number,
             is_paid: growth.is_paid(),
             begun: BegunFiles::default(),
+            work: 0,
+            is_slow: false,
             timed_from: None,
             clock: (!growth.is_over()).then(|| WorkerClock {
                 meter: Meter::new(),
                 since: Instant::now(),
                 busy: Duration::ZERO,
+                changes: growth.changes.load(Ordering::Relaxed),
             }),
         }
     }
@@ -365,6 +439,11 @@ impl<'g> WorkerHandle<'g> {
         self.number
     }
 
+    /// Returns the number of workers that there are by now.
+    pub fn workers(&self) -> usize {
+        self.growth.workers()
+    }
+
     /// Counts a file of so many bytes that the worker begins. Others join if as many files as are
     /// [left](Growth::left) pay for them, should these be like those that it has begun.
     ///
@@ -372,6 +451,7 @@ impl<'g> WorkerHandle<'g> {
     /// up by the price of a worker.
     #[inline]
     pub fn begin(&mut self, bytes: u64) {
+        self.work += 1 + bytes / PIECE;
         if !self.is_paid && self.begun.begin(bytes) {
             self.look_ahead();
         }
@@ -392,9 +472,36 @@ impl<'g> WorkerHandle<'g> {
         self.is_paid = growth.is_paid();
     }
 
+    /// Counts work that is no file of [`begin`](Self::begin).
+    #[inline]
+    pub fn count(&mut self, work: u64) {
+        self.work += work;
+    }
+
+    /// True if waiting may bring other workers.
+    pub(crate) fn may_grow(&self) -> bool {
+        self.clock.is_some()
+    }
+
+    /// True if the last work took so long that a look at the clock after each part of it costs
+    /// nothing.
+    #[inline]
+    pub fn is_slow(&self) -> bool {
+        self.is_slow
+    }
+
+    /// True if the worker is to end once it holds nothing any longer: there are more than help.
+    /// Asked between one piece of work and the next; never true for worker 0, nor twice.
+    #[inline]
+    pub fn ends(&self) -> bool {
+        self.number > 0
+            && self.growth.surplus.load(Ordering::Relaxed) > 0
+            && self.growth.take_surplus()
+    }
+
     /// Notes progress in work that may wait: every millisecond or so, or after each part that may
     /// have waited. Others join if all have waited for more than an eighth of the last
-    /// milliseconds.
+    /// milliseconds, and stay if more files are [begun](Self::begin) then.
     pub fn waiting(&mut self, progress: Waiting) {
         let Some(clock) = &mut self.clock else {
             return;
@@ -411,12 +518,22 @@ impl<'g> WorkerHandle<'g> {
             return;
         }
         let busy = std::mem::take(&mut clock.busy);
+        let mut time = BusyTime {
+            busy,
+            running: busy,
+            work: std::mem::take(&mut self.work).max(1),
+        };
+        self.is_slow = time.is_slow();
+        let now_changes = self.growth.changes.load(Ordering::Relaxed);
+        let changes = std::mem::replace(&mut clock.changes, now_changes);
         let running = match &self.growth.metering.pretend {
             Some(pretend) => Some(pretend(busy)),
             None => clock.meter.lap(busy, busy / WAITED),
         };
         if let Some(running) = running {
-            self.growth.note(BusyTime { busy, running }, self.spawn);
+            time.running = running;
+            self.growth.note(time, changes, self.spawn);
+            clock.changes = self.growth.changes.load(Ordering::Relaxed);
             clock.since = Instant::now();
         }
     }

@@ -51,7 +51,7 @@ mod threads;
 pub use cancel::Cancel;
 pub use cpus::available_cpus;
 pub use growth::{Effort, Growth, Metering, Pretend, Waiting, WorkerHandle, affordable_workers};
-pub use ordered::{Cursor, ordered};
+pub use ordered::{Cursor, WorkerBatches, ordered};
 pub use queue::{Local, WorkQueue};
 pub use run::{MAX_WORKERS, WorkerPanic, run};
 pub use tables::Tables;

@@ -4,7 +4,9 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::run::{WorkerPanic, run};
+use crate::growth::{Growth, Waiting, WorkerHandle};
+use crate::run::WorkerPanic;
+use crate::threads::Workers;
 
 /// Batches per worker that the remaining work is cut into: a worker that takes the next
 /// batch leaves enough for the others to finish at about the same time.
@@ -13,6 +15,10 @@ const SHARE: usize = 4;
 /// Largest batch by default: large enough that the shared counter costs nothing, small
 /// enough that one worker's batch of slow items does not keep the others waiting.
 const MAX_BATCH: usize = 256;
+
+/// Items in a worker's first batch, and at most in one where they take long.
+const FIRST_BATCH: usize = 2;
+const SLOW_BATCH: usize = 16;
 
 /// Hands out `0..len` in batches: `remaining / (4 * workers)` items, within bounds, so the
 /// tail goes in small pieces and the workers end together.
@@ -62,6 +68,11 @@ impl Cursor {
 
     /// Returns the next batch, or `None` when everything has been handed out.
     pub fn next(&self) -> Option<Range<usize>> {
+        self.next_of(usize::MAX)
+    }
+
+    /// Returns the next batch, of at most so many items and at least one.
+    pub fn next_of(&self, most: usize) -> Option<Range<usize>> {
         let mut start = self.next.load(Ordering::Relaxed);
         loop {
             let remaining = self.len.saturating_sub(start);
@@ -69,6 +80,7 @@ impl Cursor {
                 return None;
             }
             let batch = (remaining / self.divisor).clamp(self.min, self.max);
+            let batch = batch.min(most).max(1);
             let end = start + batch.min(remaining);
             // Relaxed: the counter hands out disjoint ranges and publishes nothing else.
             match self
@@ -82,8 +94,72 @@ impl Cursor {
     }
 }
 
+/// Batches that one worker takes: small ones while it is not known how long they take, and where
+/// that is long, so that there are some for those that join.
+#[derive(Debug)]
+pub struct WorkerBatches<'h, 'g> {
+    handle: &'h mut WorkerHandle<'g>,
+    taken: usize,
+    /// True once the worker is to end.
+    is_ending: bool,
+}
+
+impl<'h, 'g> WorkerBatches<'h, 'g> {
+    /// Makes the batches of a worker that begins.
+    pub fn new(handle: &'h mut WorkerHandle<'g>) -> WorkerBatches<'h, 'g> {
+        handle.waiting(Waiting::Begins);
+        WorkerBatches {
+            handle,
+            taken: 0,
+            is_ending: false,
+        }
+    }
+
+    /// Returns the next batch, once the one before is done; `None` if there is none for this worker.
+    pub fn next(&mut self, cursor: &Cursor) -> Option<Range<usize>> {
+        let is_first = self.taken == 0;
+        self.report();
+        if self.is_ending {
+            return None;
+        }
+        let most = match self.handle.is_slow() {
+            _ if is_first && self.handle.may_grow() => FIRST_BATCH,
+            true => (cursor.remaining() / (4 * self.handle.workers())).min(SLOW_BATCH),
+            false => usize::MAX,
+        };
+        let batch = cursor.next_of(most)?;
+        self.taken = batch.len();
+        Some(batch)
+    }
+
+    /// Reports what was taken last as done.
+    fn report(&mut self) {
+        if self.taken > 0 {
+            self.handle.count(self.taken as u64);
+            self.handle.waiting(Waiting::GoesOn);
+            self.taken = 0;
+            self.is_ending = self.is_ending || self.handle.ends();
+        }
+    }
+
+    /// Returns the number of the next of so many large files, if there is one for this worker.
+    pub fn next_large(&mut self, next: &AtomicUsize, count: usize) -> Option<usize> {
+        self.report();
+        if self.is_ending {
+            return None;
+        }
+        let at = next.fetch_add(1, Ordering::Relaxed);
+        if at >= count {
+            return None;
+        }
+        self.taken = 1;
+        Some(at)
+    }
+}
+
 /// Cuts `0..len` into ranges of `batch` items, has up to `workers` of them at work at a time, and
-/// returns what `produce` makes of each range, in order. Each worker has a state of its own, which
+/// returns what `produce` makes of each range, in order. Where the number of workers grows ranges may
+/// be smaller. Each worker has a state of its own, which
 /// `begin` makes: directories that it has open, a buffer. Neighbours go to one worker; no worker is
 /// started that would find nothing to do.
 ///
@@ -97,19 +173,23 @@ impl Cursor {
 /// # Ok::<(), bc_pool::WorkerPanic>(())
 /// ```
 pub fn ordered<S, T: Send>(
-    workers: usize,
+    workers: impl Into<Workers>,
     len: usize,
     batch: usize,
     begin: impl Fn() -> S + Sync,
     produce: impl Fn(&mut S, Range<usize>) -> T + Sync,
 ) -> Result<Vec<T>, WorkerPanic> {
     let batch = batch.max(1);
-    let workers = workers.min(len.div_ceil(batch)).max(1);
-    let cursor = Cursor::with_batch(len, workers, batch, batch);
-    let produced = run(workers, |_| {
+    let ranges = len.div_ceil(batch).max(1);
+    let workers = workers.into().within(ranges, len.max(1));
+    let cursor = Cursor::with_batch(len, workers.usual(), batch, batch);
+    let left = || cursor.remaining();
+    let growth = Growth::new(workers).left(&left, FIRST_BATCH);
+    let produced = growth.run(|mut handle| {
         let mut state = begin();
         let mut produced = Vec::new();
-        while let Some(range) = cursor.next() {
+        let mut batches = WorkerBatches::new(&mut handle);
+        while let Some(range) = batches.next(&cursor) {
             produced.push((range.start, produce(&mut state, range)));
         }
         produced
@@ -122,6 +202,7 @@ pub fn ordered<S, T: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run;
 
     #[test]
     fn covers_everything_once_and_shrinks() {
@@ -137,6 +218,23 @@ mod tests {
         assert_eq!(sizes[0], 500);
         assert!(sizes.is_sorted_by(|a, b| a >= b));
         assert!(sizes[sizes.len() - 2] == 2);
+    }
+
+    #[test]
+    fn batches_may_be_asked_for_smaller() {
+        let cursor = Cursor::with_batch(100, 1, 10, 10);
+        let asked = [2, 0, usize::MAX].map(|most| cursor.next_of(most));
+        assert_eq!(asked, [Some(0..2), Some(2..3), Some(3..13)]);
+    }
+
+    #[test]
+    fn who_may_be_joined_begins_with_little() {
+        let first = |workers: Workers| {
+            let ranges = ordered(workers, 100, 50, || (), |(), range| range);
+            ranges.unwrap().remove(0)
+        };
+        assert_eq!(first(Workers::from(1)), 0..50);
+        assert_eq!(first(Workers::adaptive(1)), 0..2);
     }
 
     #[test]

@@ -55,6 +55,7 @@ impl<T> std::fmt::Debug for WorkQueue<T> {
 pub struct Local<'q, T> {
     shared: &'q WorkQueue<T>,
     stack: Vec<T>,
+    is_ending: bool,
 }
 
 impl<T: Send> WorkQueue<T> {
@@ -97,7 +98,8 @@ impl<T: Send> WorkQueue<T> {
     /// `f` adds more. Every worker of a [`run`](crate::run) calls this once.
     ///
     /// Returns when all work everywhere is done, when `cancel` is set (within 100 ms, plus
-    /// the time of the running `f`), or when another worker panicked.
+    /// the time of the running `f`), when another worker panicked, or after an item for which
+    /// [`Local::end`] was called.
     ///
     /// # Panics
     ///
@@ -106,6 +108,7 @@ impl<T: Send> WorkQueue<T> {
         let mut local = Local {
             shared: self,
             stack: Vec::new(),
+            is_ending: false,
         };
         loop {
             if cancel.is_cancelled() || self.poisoned.load(Ordering::Relaxed) {
@@ -114,6 +117,9 @@ impl<T: Send> WorkQueue<T> {
             if let Some(item) = local.take() {
                 let _done = CountOnDrop(self);
                 f(item, &mut local);
+                if local.is_ending {
+                    return local.give_away();
+                }
             } else if !self.wait_for_work(cancel) {
                 return;
             }
@@ -212,6 +218,28 @@ impl<T: Send> Local<'_, T> {
         match self.shared.queue.push(item) {
             Ok(()) => self.shared.wake_one(),
             Err(item) => self.stack.push(item),
+        }
+    }
+
+    /// Ends this worker's part once the present item is processed: what it has left is for others, of
+    /// whom there has to be one.
+    pub fn end(&mut self) {
+        self.is_ending = true;
+    }
+
+    /// Makes all own items the others'.
+    fn give_away(&mut self) {
+        let given = self.stack.len();
+        for item in self.stack.drain(..) {
+            if let Err(item) = self.shared.queue.push(item) {
+                let mut seeds = lock(&self.shared.seeds);
+                seeds.push(item);
+                self.shared.seeded.store(seeds.len(), Ordering::Relaxed);
+            }
+        }
+        fence(Ordering::SeqCst);
+        if given > 0 {
+            self.shared.wake(given);
         }
     }
 

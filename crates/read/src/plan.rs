@@ -2,7 +2,7 @@
 //! many long ones each worker may have in hand.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bc_pool::Cursor;
@@ -24,7 +24,11 @@ const PIECES: usize = 4;
 pub struct Plan {
     order: Vec<EntryId>,
     cursor: Cursor,
+    /// Number of workers that the cursor's batches are made for, and the number that there are.
+    planned: usize,
     workers: AtomicUsize,
+    /// True if others join where they wait.
+    grows: AtomicBool,
     /// Long files that are being read by any worker.
     long: AtomicUsize,
     /// Long files being read that may be worth several threads.
@@ -43,7 +47,9 @@ impl Plan {
         Plan {
             order,
             cursor,
+            planned: workers.max(1),
             workers: AtomicUsize::new(workers.max(1)),
+            grows: AtomicBool::new(false),
             long: AtomicUsize::new(0),
             huge: AtomicUsize::new(0),
             returned_len: AtomicUsize::new(0),
@@ -72,9 +78,10 @@ impl Plan {
     }
 
     /// Sets the number of workers that share the rest, if that is not the number that the plan was
-    /// made for.
-    pub(crate) fn set_workers(&self, workers: usize) {
+    /// made for, and whether others join these where they wait.
+    pub(crate) fn set_workers(&self, workers: usize, grows: bool) {
         self.workers.store(workers.max(1), Ordering::Relaxed);
+        self.grows.store(grows, Ordering::Relaxed);
     }
 
     /// Raises the number of workers, if that is more than before.
@@ -118,7 +125,23 @@ impl Plan {
         {
             return Some(&self.order[piece]);
         }
-        self.cursor.next().map(|range| &self.order[range])
+        if let Some(range) = self.cursor.next() {
+            return Some(&self.order[range]);
+        }
+        // Pairs with the fence in `may_leave`: either the one that leaves has seen that nothing else is
+        // left, and stays, or what it gave back is seen here.
+        fence(Ordering::SeqCst);
+        match self.returned_len.load(Ordering::Relaxed) {
+            0 => None,
+            _ => self.piece().map(|piece| &self.order[piece]),
+        }
+    }
+
+    /// True if a worker with nothing in hand may end before the plan does: others come back for all
+    /// that it has given back, as there are batches that they have to ask for.
+    fn may_leave(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.cursor.remaining() > 0
     }
 
     /// Takes a part of the entries that were given back.
@@ -127,7 +150,13 @@ impl Plan {
         let mut last = returned.pop()?;
         let all = self.returned_len.load(Ordering::Relaxed);
         let workers = self.workers.load(Ordering::Relaxed);
-        let len = (all / (PIECES * workers)).clamp(1, last.len());
+        // Where workers have joined, nearly all comes this way.
+        let of = if workers > self.planned {
+            self.left()
+        } else {
+            all
+        };
+        let len = (of / (PIECES * workers)).clamp(1, last.len());
         let piece = last.start..last.start + len;
         last.start = piece.end;
         if !last.is_empty() {
@@ -165,6 +194,7 @@ impl Plan {
 #[derive(Debug)]
 pub(crate) struct Hand<'a> {
     plan: &'a Plan,
+    grows: bool,
     batch: &'a [EntryId],
     /// Bytes of the batch in files that were begun.
     begun: u64,
@@ -182,6 +212,7 @@ impl<'a> Hand<'a> {
     pub(crate) fn new(plan: &'a Plan) -> Hand<'a> {
         Hand {
             plan,
+            grows: plan.grows.load(Ordering::Relaxed),
             batch: &[],
             begun: 0,
             opening: 0,
@@ -189,6 +220,16 @@ impl<'a> Hand<'a> {
             huge: 0,
             at_once: None,
         }
+    }
+
+    /// True if others join the workers where they wait.
+    pub(crate) fn grows(&self) -> bool {
+        self.grows
+    }
+
+    /// True if the worker may end before the plan does: see [`Plan::may_leave`].
+    pub(crate) fn may_leave(&self) -> bool {
+        self.batch.is_empty() && self.plan.may_leave()
     }
 
     /// True if the next entry begins a new batch.
@@ -201,10 +242,27 @@ impl<'a> Hand<'a> {
         if self.batch.is_empty() {
             self.batch = self.plan.next()?;
             self.begun = 0;
+            self.share_with_joined();
         }
         let (first, rest) = self.batch.split_first()?;
         self.batch = rest;
         Some(*first)
+    }
+
+    /// Gives back what is more than the worker's share of a batch that was made for fewer workers than
+    /// there are by now. Asked with each batch, and where it waits.
+    pub(crate) fn share_with_joined(&mut self) {
+        let workers = self.plan.workers.load(Ordering::Relaxed);
+        if workers <= self.plan.planned {
+            return;
+        }
+        let all = self.plan.left() + self.batch.len();
+        let kept = (all / (PIECES * workers)).max(1);
+        if self.batch.len() > 2 * kept {
+            let (kept, rest) = self.batch.split_at(kept);
+            self.plan.give_back(rest);
+            self.batch = kept;
+        }
     }
 
     /// True if the worker may begin one more file, where it has room for `room`: not if it has its

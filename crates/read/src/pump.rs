@@ -118,8 +118,8 @@ pub(crate) fn run_metered<T: Send>(
     metering: &Metering,
     f: impl Fn(WorkerHandle<'_>) -> T + Sync,
 ) -> Result<Vec<T>, WorkerPanic> {
-    plan.set_workers(first);
     let bounds = Workers::up_to(most, options.waiting.min(plan.len()));
+    plan.set_workers(first, bounds.most() > bounds.usual());
     let (left, joined) = (|| plan.left(), |workers| plan.more_workers(workers));
     let growth = Growth::new(bounds)
         .first(first)
@@ -170,6 +170,8 @@ struct Pump<'a, C> {
     knows_waits: bool,
     /// Small files in a row that may have waited.
     small: u32,
+    /// True once the worker is to end: it takes no more batches.
+    is_ending: bool,
     silent: Silent,
     chunk: usize,
     stats: ReadStats,
@@ -232,6 +234,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
             open_latency: Latency::default(),
             knows_waits: false,
             small: 0,
+            is_ending: false,
             silent: Silent::new(&options.residency),
             chunk,
             stats: ReadStats::default(),

@@ -246,6 +246,13 @@ pub trait Consumer {
         let _ = progress;
     }
 
+    /// True if the worker is to end, asked after [`waiting`](Self::waiting): it finishes its
+    /// batch, and leaves the others of the plan to other workers. To be answered by the
+    /// worker's [handle](bc_pool::WorkerHandle::ends).
+    fn ends(&mut self) -> bool {
+        false
+    }
+
     /// True if the content of a file that was just opened, as `file`, is known, or will be, from
     /// another name or another file: then it is not read, the consumer has taken care of it, and
     /// neither `begin` nor `finish` follows.

@@ -135,6 +135,11 @@ impl Latency {
         self.queued != 0
     }
 
+    /// True if the last calls were slow.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.score > 0
+    }
+
     /// Does a plain read and notes its time.
     pub(crate) fn timed<E>(&mut self, read: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
         self.timed_call(read, |bytes| *bytes)

@@ -38,6 +38,10 @@ const KEPT: usize = 64 << 10;
 /// more.
 const LOOK_EVERY: usize = 4096;
 
+/// Entries of a worker's first directory after which it looks at the clock, so that others join soon
+/// where each entry waits.
+const EARLY_LOOKS: [usize; 2] = [4, 16];
+
 /// One worker's tools. Nothing matters from one directory to the next but the output.
 pub(crate) struct Worker<'w> {
     context: &'w Context<'w>,
@@ -53,6 +57,8 @@ pub(crate) struct Worker<'w> {
     /// Directories above, of the walk root of that number.
     kept: OwnDirs<'w>,
     kept_of: u32,
+    /// True until a first directory is read.
+    is_new: bool,
 }
 
 /// The directory being read.
@@ -91,6 +97,7 @@ impl<'w> Worker<'w> {
             classes: Recent::default(),
             kept: context.kept.join(),
             kept_of: 0,
+            is_new: true,
         }
     }
 
@@ -103,7 +110,11 @@ impl<'w> Worker<'w> {
             Ok(None) => {}
             Err(kind) => self.fail(task, None, "open", kind),
         }
-        self.handle.waiting(Waiting::GoesOn);
+    }
+
+    /// True if the worker is to end: see [`WorkerHandle::ends`].
+    pub(crate) fn ends(&self) -> bool {
+        self.handle.ends()
     }
 
     /// Opens the directory, with its stat if that was needed. `None`: it is not to be read
@@ -294,6 +305,8 @@ impl<'w> Worker<'w> {
                 .kernel_paths
                 .extend(walk_root.kernel_path_to(&[&task.path]));
         }
+        // Of those that wait none is this one's, which takes one that it hands out.
+        self.handle.waiting(Waiting::GoesOn);
         self.hand_out(task, fd, &reading, first_child + children as u32, push);
         self.found.clear();
         if self.found.capacity() > KEPT {
@@ -341,7 +354,9 @@ impl<'w> Worker<'w> {
                 break;
             }
             count += 1;
-            if count.is_multiple_of(LOOK_EVERY) {
+            self.handle.count(1);
+            let is_early = self.is_new && EARLY_LOOKS.contains(&count);
+            if count.is_multiple_of(LOOK_EVERY) || is_early || self.handle.is_slow() {
                 if self.context.cancel.is_cancelled() {
                     is_whole = false;
                     break;
@@ -349,6 +364,7 @@ impl<'w> Worker<'w> {
                 self.handle.waiting(Waiting::GoesOn);
             }
         }
+        self.is_new = false;
         self.buffer = buffer;
         is_whole
     }

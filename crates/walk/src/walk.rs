@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
 use bc_fs::dirfd::PLACE;
@@ -293,8 +293,9 @@ impl Walk<'_> {
         let tasks: Vec<Task> = left.into_iter().flatten().collect();
         if !tasks.is_empty() && !self.cancel.is_cancelled() {
             let before = self.outputs.len();
-            self.outputs
-                .resize_with(self.workers.most(), Mutex::default);
+            // The second half is for those that join in the place of others that have ended.
+            let most = 2 * self.workers.most();
+            self.outputs.resize_with(most, Mutex::default);
             let metering = &self.tuning.metering;
             let ran = walk_together(&context, &self.outputs, tasks, self.workers, metering)?;
             self.outputs.truncate(ran.max(before));
@@ -434,8 +435,8 @@ fn walk_alone(
     tasks
 }
 
-/// Walks on several threads until all is done; returns how many there were, which are the
-/// first of `outputs`.
+/// Walks on several threads until all is done; returns how many of the first `outputs` they have
+/// used.
 fn walk_together(
     context: &Context<'_>,
     outputs: &[Mutex<WorkerOutput>],
@@ -445,17 +446,38 @@ fn walk_together(
 ) -> Result<usize, WorkerPanic> {
     let queue = WorkQueue::new(QUEUE);
     tasks.into_iter().for_each(|task| queue.push(task));
-    // The worker that asks is about to take one.
-    let waiting = || queue.waiting().saturating_sub(1);
+    let waiting = || queue.waiting();
     let growth = Growth::new(workers).left(&waiting, 1).metering(metering);
-    let ran = growth.run(|handle| {
-        let mut output = lock(&outputs[handle.number()]);
+    let used = growth.run(|handle| {
+        let (at, mut output) = output_of(outputs, handle.number());
         let mut worker = Worker::new(context, &mut output, handle);
         queue.work(context.cancel, |task, local| {
             worker.process(&task, |child| local.push(child));
+            if worker.ends() {
+                local.end();
+            }
         });
+        at + 1
     })?;
-    Ok(ran.len())
+    Ok(used.into_iter().max().unwrap_or(0))
+}
+
+/// Returns the output of the worker with that number: its own, or in the second half, which is for those
+/// that are started in the place of others, the first that none has.
+fn output_of(
+    outputs: &[Mutex<WorkerOutput>],
+    number: usize,
+) -> (usize, MutexGuard<'_, WorkerOutput>) {
+    let later = outputs.len() / 2;
+    if number < later {
+        return (number, lock(&outputs[number]));
+    }
+    let free = (later..outputs.len()).find_map(|at| match outputs[at].try_lock() {
+        Ok(output) => Some((at, output)),
+        Err(TryLockError::Poisoned(poisoned)) => Some((at, poisoned.into_inner())),
+        Err(TryLockError::WouldBlock) => None,
+    });
+    free.unwrap_or_else(|| (later, lock(&outputs[later])))
 }
 
 fn first_task(walk_root: &WalkRoot, index: u32) -> Task {
@@ -518,7 +540,7 @@ impl Visited {
     }
 }
 
-fn lock(output: &Mutex<WorkerOutput>) -> std::sync::MutexGuard<'_, WorkerOutput> {
+fn lock(output: &Mutex<WorkerOutput>) -> MutexGuard<'_, WorkerOutput> {
     output.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -336,6 +336,10 @@ impl Consumer for PassWorker<'_> {
         self.handle.waiting(progress);
     }
 
+    fn ends(&mut self) -> bool {
+        self.handle.ends()
+    }
+
     fn begin(&mut self, slot: usize, opened: &Opened) {
         // Of another size than listed it is read for nothing: `finish` refuses it.
         let part = self.part(opened.entry);
@@ -354,8 +358,14 @@ impl Consumer for PassWorker<'_> {
             _ => FileHead::Unknown,
         };
         match part {
-            Part::Partial => self.fast.begin(slot),
-            Part::Whole => self.whole.begin(slot),
+            Part::Partial => {
+                self.handle.count(1);
+                self.fast.begin(slot);
+            }
+            Part::Whole => {
+                self.handle.begin(size);
+                self.whole.begin(slot);
+            }
         }
     }
 

@@ -256,7 +256,12 @@ impl Consumer for PrefixWorker<'_> {
         self.handle.waiting(progress);
     }
 
+    fn ends(&mut self) -> bool {
+        self.handle.ends()
+    }
+
     fn begin(&mut self, slot: usize, opened: &Opened) {
+        self.handle.begin(self.range.end - self.range.start);
         // A copy: a file that is being written to may begin again.
         let kept = self
             .place(opened.entry)

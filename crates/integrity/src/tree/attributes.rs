@@ -8,7 +8,7 @@ use std::rc::Rc;
 use bc_fs::dirfd::own_path;
 use bc_fs::meta::{Attributed, NoFile, XattrReader};
 use bc_manifest::integrity::Xattrs;
-use bc_pool::{Cancel, WorkerPanic};
+use bc_pool::{Cancel, WorkerPanic, Workers};
 use bc_walk::{DirFdCache, DirId, EntryId, Error, FileKind, Listing};
 use rustix::io::Errno;
 
@@ -22,7 +22,7 @@ const STEP: usize = 64;
 pub(crate) fn read(
     listing: &Listing,
     range: &Range<u32>,
-    workers: usize,
+    workers: Workers,
     cancel: &Cancel,
 ) -> Result<Vec<Result<Xattrs, Error>>, WorkerPanic> {
     let begin = || AttributeReader::new(listing, cancel);

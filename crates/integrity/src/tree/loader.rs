@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use bc_manifest::Failure;
 use bc_manifest::integrity::{Kind, Mounted, Xattrs};
-use bc_pool::Cancel;
+use bc_pool::{Cancel, Workers};
 use bc_walk::job::Error;
 use bc_walk::{
     DirFdCache, DirId, EntryId, ErrorKind as WalkErrorKind, FileStat, Identity, Listing,
@@ -77,7 +77,7 @@ pub(crate) struct EntryLoader<'a> {
     /// The directory that the path is in, and the length of that part of the path.
     prefix: Option<(DirId, usize)>,
     /// Threads that may read attributes.
-    workers: usize,
+    workers: Workers,
     /// The attributes of the present range, if they are asked for.
     attributes: std::vec::IntoIter<Result<Xattrs, bc_walk::Error>>,
 }
@@ -97,7 +97,7 @@ impl<'a> EntryLoader<'a> {
             cancel: work.cancel,
             path: Vec::new(),
             prefix: None,
-            workers: work.walk_workers.usual(),
+            workers: work.walk_workers,
             attributes: Vec::new().into_iter(),
         }
     }

@@ -3,8 +3,8 @@
 //!
 //! There are two reasons for more. [`by_work`] compares the work ahead with the price of a worker:
 //! sizes are mostly not known before a file is open, and the cost of a file depends on its storage,
-//! so that the number that pays is decided while the work is done. [`by_waiting`] looks at the time
-//! that those there are have waited.
+//! so that the number that pays is decided while the work is done. [`Climb`] looks at the time that
+//! those there are have waited, and at what they finish.
 
 use std::time::Duration;
 
@@ -128,28 +128,198 @@ pub(super) fn by_work(
     ahead.worth(most).min(workers.saturating_add(left))
 }
 
-/// Time that workers had something to do.
+/// Time that workers had something to do, and the work that they did in it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BusyTime {
     pub(super) busy: Duration,
     /// Part of that in which the worker had the CPU or wanted it; the rest it waited.
     pub(super) running: Duration,
+    /// Files, and pieces of large ones.
+    pub(super) work: u64,
 }
 
 impl BusyTime {
-    /// True if so much of it was waited that more workers would help.
+    /// True if so much of it was waited that more workers may help.
     pub(super) fn has_waited(self) -> bool {
         self.busy.saturating_sub(self.running) * WAITED > self.busy
     }
+
+    /// True if a piece of work took so long that another worker, or a look at the clock after each, is
+    /// nothing beside it.
+    pub(super) fn is_slow(self) -> bool {
+        self.busy >= SLOW * u32::try_from(self.work).unwrap_or(u32::MAX)
+    }
+
+    /// True if next to nothing of it was anything but waiting.
+    fn has_only_waited(self) -> bool {
+        self.running * WAITED < self.busy
+    }
+
+    /// Returns the work that so many workers finish in a second: those who are at work all the
+    /// time, each of which takes the measured time for its own (Little's law). Unlike a count of what
+    /// is finished between two moments this needs no time in which new workers fill the pipe.
+    fn throughput(self, workers: usize) -> f64 {
+        workers as f64 * self.work as f64 / self.busy.as_secs_f64().max(1e-9)
+    }
 }
 
-/// Returns the number of workers that is to follow `workers`, of at most `most`, where these have
-/// waited and `room` more would find something to do. Twice as many: what they wait for may be all
-/// that holds them up.
-pub(super) fn by_waiting(workers: usize, room: usize, most: usize) -> usize {
-    workers
-        .saturating_add(room.min(workers))
-        .min(most.max(workers))
+/// Number of workers, and the work that they finish in a second.
+#[derive(Clone, Copy, Debug)]
+struct Throughput {
+    workers: usize,
+    rate: f64,
+}
+
+impl Throughput {
+    /// True if these workers do so much more than those `fewer` that the difference is worth
+    /// having: a fifth more for twice as many.
+    fn is_worth_more_than(self, fewer: Throughput) -> bool {
+        let times = self.workers as f64 / fewer.workers as f64;
+        self.rate >= fewer.rate * (1.0 + (times - 1.0) / 5.0)
+    }
+}
+
+/// Time for a file that is slow: several starts of a thread. Cached ones are copied in a tenth of it.
+const SLOW: Duration = Duration::from_micros(500);
+
+/// Decisions after a trial that failed, before the next one. They are twice as many each time.
+const PAUSE: u32 = 16;
+
+/// The longest such pause.
+const LONGEST_PAUSE: u32 = 1024;
+
+/// Throughput that is so many times another, at the same number of workers, is that of another place.
+/// Less is the difference between large files and small ones.
+const CHANGE: f64 = 4.0;
+
+/// Search for the number of workers beyond which throughput does not grow with their number, from one
+/// measurement of it to the next.
+///
+/// What workers wait for cannot be asked: a server takes a hundred requests as fast as one, one
+/// decompressor or one disk arm takes them in turn. So more workers are tried, and dismissed if
+/// they bring too little. Where the workers wait no longer, or do much less than they did, the place
+/// has changed, and fewer are tried.
+#[derive(Debug)]
+pub(super) struct Climb {
+    /// Number before the trial that is going on.
+    before: Option<Throughput>,
+    /// Best measurement of the present number, if that is settled.
+    settled: Option<f64>,
+    pause: u32,
+    /// Length of the next pause.
+    next_pause: u32,
+}
+
+impl Climb {
+    pub(super) const fn new() -> Climb {
+        Climb {
+            before: None,
+            settled: None,
+            pause: 0,
+            next_pause: PAUSE,
+        }
+    }
+
+    /// Returns the number of workers that is to follow `workers`, from what these did since they
+    /// have been so many: at least `usual`, at most `most`, where so many `more` would find something
+    /// to do.
+    pub(super) fn next(
+        &mut self,
+        workers: usize,
+        measured: BusyTime,
+        usual: usize,
+        most: usize,
+        more: usize,
+    ) -> usize {
+        let mut has_fallen = false;
+        let now = Throughput {
+            workers,
+            rate: measured.throughput(workers),
+        };
+        match self.before.take() {
+            Some(before) if before.workers < workers => {
+                if !now.is_worth_more_than(before) {
+                    return self.fewer_than_tried(before, workers);
+                }
+                self.has_gained();
+            }
+            Some(before) if before.workers > workers => {
+                if before.is_worth_more_than(now) {
+                    self.has_failed(before.rate);
+                    return before.workers.min(most);
+                }
+                // On, as long as that is no loss.
+                self.has_gained();
+                if workers > usual {
+                    return self.try_fewer(now, usual);
+                }
+            }
+            _ => has_fallen = self.look_for_change(now.rate),
+        }
+        self.settled = Some(self.settled.map_or(now.rate, |best| best.max(now.rate)));
+        if self.pause > 0 {
+            self.pause -= 1;
+            return workers;
+        }
+        let has_waited = measured.has_waited();
+        if workers > usual && (has_fallen || !has_waited) {
+            return self.try_fewer(now, usual);
+        }
+        if !has_waited {
+            return workers;
+        }
+        // What they wait for may be all that holds them up.
+        let times = if measured.has_only_waited() { 4 } else { 2 };
+        let wanted = workers.saturating_mul(times).min(most);
+        let next = wanted.min(workers.saturating_add(more)).max(workers);
+        // Up to the usual number no proof is needed.
+        if next > workers && next > usual {
+            self.before = Some(now);
+            self.settled = None;
+        }
+        next
+    }
+
+    fn try_fewer(&mut self, now: Throughput, usual: usize) -> usize {
+        self.before = Some(now);
+        self.settled = None;
+        (now.workers / 2).max(usual)
+    }
+
+    /// Returns the number that follows one that brought too little: half of it, if that is still
+    /// more than before.
+    fn fewer_than_tried(&mut self, before: Throughput, tried: usize) -> usize {
+        let half = tried / 2;
+        if half > before.workers {
+            self.before = Some(before);
+            return half;
+        }
+        self.has_failed(before.rate);
+        before.workers
+    }
+
+    fn has_gained(&mut self) {
+        (self.pause, self.next_pause) = (0, PAUSE);
+        self.settled = None;
+    }
+
+    fn has_failed(&mut self, rate: f64) {
+        self.pause = self.next_pause;
+        self.next_pause = (self.next_pause * 2).min(LONGEST_PAUSE);
+        self.settled = Some(rate);
+    }
+
+    /// Ends a pause where the place is not the one that was measured; true if it has become slower.
+    fn look_for_change(&mut self, rate: f64) -> bool {
+        let Some(best) = self.settled else {
+            return false;
+        };
+        let has_fallen = rate * CHANGE < best;
+        if has_fallen || rate > best * CHANGE {
+            self.has_gained();
+        }
+        has_fallen
+    }
 }
 
 #[cfg(test)]
@@ -234,7 +404,13 @@ mod tests {
     fn waiting_for_an_eighth_of_the_time_is_too_much() {
         let waited = |busy: u32, running: u32| {
             let (busy, running) = (busy * MS, running * MS);
-            BusyTime { busy, running }.has_waited()
+            let work = 1;
+            BusyTime {
+                busy,
+                running,
+                work,
+            }
+            .has_waited()
         };
         assert!(waited(1000, 874) && waited(1000, 0));
         assert!(!waited(1000, 875) && !waited(0, 0));
@@ -242,14 +418,105 @@ mod tests {
         assert!(!waited(1000, 5000));
     }
 
+    /// A place: the seconds that each of so many workers needs for a file, and how much of that it
+    /// runs.
+    type Place = fn(usize) -> (f64, f64);
+
+    /// Reads `files` at each of the places on two processors; returns the numbers of workers, one for
+    /// each decision, and the time that all took.
+    fn simulated(places: &[Place], files: u64) -> (Vec<usize>, f64) {
+        let (mut climb, mut workers) = (Climb::new(), 2);
+        let (mut numbers, mut took) = (Vec::new(), 0.0);
+        for place in places {
+            let mut left = files;
+            while left > 0 {
+                let (each, running) = place(workers);
+                // Everyone's first file, and half of another that was begun before.
+                let share = (0.004 / each).max(1.5).min(left as f64 / workers as f64);
+                let work = ((share * workers as f64) as u64).clamp(1, left);
+                left -= work;
+                took += each * share;
+                let measured = BusyTime {
+                    busy: Duration::from_secs_f64(each * work as f64),
+                    running: Duration::from_secs_f64(running * work as f64),
+                    work,
+                };
+                let more = left as usize / 8;
+                workers = climb.next(workers, measured, 2, 128, more);
+                assert!((2..=128).contains(&workers));
+                numbers.push(workers);
+            }
+        }
+        (numbers, took)
+    }
+
+    /// Returns the time that so many workers take, none of whom joins or leaves.
+    fn fixed(place: Place, files: u64, workers: usize) -> f64 {
+        place(workers).0 * files as f64 / workers as f64
+    }
+
+    fn best(place: Place, files: u64) -> f64 {
+        let times = [1, 2, 8, 32, 64, 128].map(|workers| fixed(place, files, workers));
+        times.into_iter().fold(f64::INFINITY, f64::min)
+    }
+
     #[test]
-    fn who_waits_is_doubled_within_bounds() {
-        assert_eq!([1, 2, 3, 8].map(|n| by_waiting(n, 64, 8)), [2, 4, 6, 8]);
-        assert_eq!(
-            [0, 1, 2, 3].map(|room| by_waiting(2, room, 8)),
-            [2, 3, 4, 4]
+    fn pure_latency_takes_all_there_may_be() {
+        let places: [Place; 3] = [|_| (0.001, 2e-5), |_| (0.008, 2e-5), |_| (0.04, 2e-5)];
+        for place in places {
+            let (numbers, took) = simulated(&[place], 3000);
+            assert_eq!(numbers[..4], [8, 32, 128, 128], "{numbers:?}");
+            // Three decisions take two windows each.
+            let best = best(place, 3000);
+            assert!(took < 1.2 * best + 0.012, "{took} {best}: {numbers:?}");
+        }
+    }
+
+    #[test]
+    fn requests_per_second_bound_the_number() {
+        // 5 ms, and 4,000 files a second at most: 20 workers have that.
+        let place: Place = |n| ((n as f64 / 4000.0).max(0.005), 2e-5);
+        let (numbers, took) = simulated(&[place], 20_000);
+        assert!(took < 1.1 * best(place, 20_000), "{took}");
+        let settled = numbers.iter().filter(|number| **number <= 32).count();
+        assert!(settled * 20 > numbers.len() * 19, "{numbers:?}");
+    }
+
+    #[test]
+    fn what_takes_one_at_a_time_gets_no_more_than_usual() {
+        let decompressor: Place = |n| (0.00009 * (n as f64).powf(1.37), 8e-6);
+        let arm: Place = |n| (0.004 * n as f64, 1e-5);
+        for place in [decompressor, arm] {
+            let (numbers, took) = simulated(&[place], 3000);
+            let usual = numbers.iter().filter(|number| **number == 2).count();
+            assert!(usual * 10 > numbers.len() * 9, "{numbers:?}");
+            let two = fixed(place, 3000, 2);
+            assert!(took < 1.1 * two, "{took} {two}");
+        }
+    }
+
+    #[test]
+    fn what_is_cached_gets_none() {
+        let (numbers, _) = simulated(
+            &[|n| (0.00001 * n as f64 / 2.0, 0.00001 * n as f64 / 2.0)],
+            9999,
         );
-        assert_eq!(by_waiting(9, 64, 8), 9, "never fewer");
-        assert_eq!(by_waiting(usize::MAX, usize::MAX, usize::MAX), usize::MAX);
+        assert!(numbers.iter().all(|number| *number == 2), "{numbers:?}");
+    }
+
+    #[test]
+    fn a_place_that_changes_is_measured_again() {
+        let latency: Place = |_| (0.008, 2e-5);
+        let cached: Place = |n| (0.00001 * n as f64 / 2.0, 0.00001 * n as f64 / 2.0);
+        let arm: Place = |n| (0.02 * n as f64, 1e-5);
+        for other in [cached, arm] {
+            let (numbers, _) = simulated(&[latency, other], 60_000);
+            assert!(numbers.contains(&128));
+            assert_eq!(numbers.last(), Some(&2), "{numbers:?}");
+            let (numbers, took) = simulated(&[other, latency], 30_000);
+            assert_eq!(numbers.last(), Some(&128));
+            let alone = fixed(other, 30_000, 2) + fixed(latency, 30_000, 128);
+            assert!(took < 1.1 * alone, "{took} {alone}");
+        }
     }
 }

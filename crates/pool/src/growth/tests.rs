@@ -6,6 +6,15 @@ use super::*;
 
 const MS: Duration = Duration::from_millis(1);
 
+/// Time at work, of which so much was running, for a file each millisecond.
+fn reported(busy: u32, running: u32) -> BusyTime {
+    BusyTime {
+        busy: busy * MS,
+        running: running * MS,
+        work: busy.into(),
+    }
+}
+
 /// Reports from workers, each a time at work and how much of it they ran, in milliseconds; returns
 /// the number of workers after each report, where the system has threads for `limit` in all.
 fn after_each(bounds: Workers, limit: usize, left: usize, reports: &[(u32, u32)]) -> Vec<usize> {
@@ -18,8 +27,8 @@ fn after_each(bounds: Workers, limit: usize, left: usize, reports: &[(u32, u32)]
         may_start
     };
     let after = reports.iter().map(|&(busy, running)| {
-        let (busy, running) = (busy * MS, running * MS);
-        growth.note(BusyTime { busy, running }, &spawn);
+        let changes = growth.changes.load(Ordering::Relaxed);
+        growth.note(reported(busy, running), changes, &spawn);
         assert_eq!(growth.workers(), started.get());
         started.get()
     });
@@ -27,16 +36,18 @@ fn after_each(bounds: Workers, limit: usize, left: usize, reports: &[(u32, u32)]
 }
 
 #[test]
-fn twice_as_many_each_time_up_to_eight() {
+fn twice_as_many_each_time_and_more_where_they_only_wait() {
     if !bc_testkit::has_descriptors(1024) {
         return;
     }
     let waited = [(1000, 300); 5];
     let (one, two) = (Workers::adaptive(1), Workers::adaptive(2));
-    assert_eq!(after_each(one, 64, 64, &waited), [2, 4, 8, 8, 8]);
-    assert_eq!(after_each(two, 64, 64, &waited), [4, 8, 8, 8, 8]);
-    let three = Workers::adaptive(3);
-    assert_eq!(after_each(three, 64, 64, &waited), [6, 8, 8, 8, 8]);
+    assert_eq!(after_each(one, 256, 256, &waited), [2, 4, 8, 16, 32]);
+    assert_eq!(after_each(two, 256, 256, &waited), [4, 8, 16, 32, 64]);
+    let only = [(1000, 100); 5];
+    assert_eq!(after_each(two, 256, 256, &only), [8, 32, 128, 128, 128]);
+    let eight = Workers::up_to(3, 8);
+    assert_eq!(after_each(eight, 256, 256, &waited), [6, 8, 8, 8, 8]);
     let bound = Workers::from(3);
     assert_eq!(after_each(bound, 64, 64, &waited), [3; 5]);
 }
@@ -61,8 +72,7 @@ fn a_refused_thread_is_not_asked_for_again() {
     let (calls, left) = (Cell::new(0), || 64);
     let growth = Growth::new(two).left(&left, 1);
     for _ in 0..3 {
-        let (busy, running) = (1000 * MS, Duration::ZERO);
-        growth.note(BusyTime { busy, running }, &|| {
+        growth.note(reported(1000, 0), 0, &|| {
             calls.set(calls.get() + 1);
             false
         });
@@ -91,13 +101,11 @@ fn a_decision_takes_two_windows_of_each_worker() {
         return;
     }
     let two = Workers::adaptive(2);
-    let first = [(2, 0), (2, 0), (2, 0), (2, 0)];
+    let first = [(2, 1), (2, 1), (2, 1), (2, 1)];
     assert_eq!(after_each(two, 64, 64, &first), [2, 2, 2, 4]);
     // Four take four windows more, and what was before does not count any longer.
-    let waited = [&first[..], &[(14, 14), (1, 0), (1, 0)]].concat();
-    assert_eq!(after_each(two, 64, 64, &waited)[4..], [4, 4, 4]);
-    let waited = [&first[..], &[(13, 13), (1, 0), (1, 0), (1, 0)]].concat();
-    assert_eq!(after_each(two, 64, 64, &waited)[4..], [4, 4, 4, 8]);
+    let waited = [&first[..], &[(13, 0), (1, 0), (1, 0), (1, 0)]].concat();
+    assert_eq!(after_each(two, 64, 64, &waited)[4..], [4, 4, 4, 16]);
 }
 
 #[test]
@@ -192,9 +200,8 @@ fn who_joined_for_waiting_is_not_paid_for_again() {
     }
     let left = || 1000;
     let growth = Growth::new(Workers::up_to(4, 8)).first(1).left(&left, 1);
-    let (busy, running) = (1000 * MS, Duration::ZERO);
-    for workers in [2, 4, 8] {
-        growth.note(BusyTime { busy, running }, &|| true);
+    for (changes, workers) in [(0, 2), (1, 4), (2, 8)] {
+        growth.note(reported(1000, 300), changes, &|| true);
         assert_eq!(growth.workers(), workers);
     }
     assert_eq!((begun_alone(&growth, 64), growth.workers()), (0, 8));
@@ -209,4 +216,62 @@ fn a_first_number_is_within_bounds() {
     assert_eq!(first(Workers::from(3), 0), [0]);
     assert_eq!(first(Workers::from(3), 2), [0, 1]);
     assert_eq!(first(Workers::up_to(2, 8), 9), [0, 1]);
+}
+
+/// A run whose workers wait one for the other: those that brought nothing end, and the others finish.
+#[test]
+fn who_is_no_help_ends() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
+    let left = || 1000;
+    let growth = Growth::new(Workers::up_to(2, 8)).left(&left, 1);
+    let workers: Vec<usize> = [1000, 250, 500, 1000]
+        .into_iter()
+        .map(|work| {
+            let changes = growth.changes.load(Ordering::Relaxed);
+            let time = BusyTime {
+                work,
+                ..reported(1000, 10)
+            };
+            growth.note(time, changes, &|| true);
+            growth.workers()
+        })
+        .collect();
+    assert_eq!(workers, [8, 4, 2, 2]);
+    assert_eq!(growth.surplus.load(Ordering::Relaxed), 6);
+    let handle = |number| WorkerHandle::new(&growth, number, &|| false);
+    assert!(!handle(0).ends(), "the caller's own thread");
+    assert!((1..=6).all(|number| handle(number).ends()));
+    assert!(!handle(7).ends());
+}
+
+#[test]
+fn who_was_to_end_is_asked_to_stay_before_another_is_started() {
+    let growth = Growth::new(Workers::up_to(2, 8));
+    assert!(growth.grow(8, &|| true));
+    growth.shrink(4);
+    assert!(growth.grow(7, &|| unreachable!()));
+    assert_eq!(growth.surplus.load(Ordering::Relaxed), 1);
+    assert!(
+        !growth.grow(9, &|| false),
+        "one stays, the other is refused"
+    );
+    assert_eq!(
+        (growth.workers(), growth.surplus.load(Ordering::Relaxed)),
+        (8, 0)
+    );
+}
+
+#[test]
+fn a_report_from_before_a_change_is_no_measure() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
+    let left = || 1000;
+    let growth = Growth::new(Workers::adaptive(2)).left(&left, 1);
+    growth.note(reported(1000, 0), 0, &|| true);
+    assert_eq!(growth.workers(), 8);
+    growth.note(reported(9000, 0), 0, &|| unreachable!());
+    assert_eq!(growth.workers(), 8);
 }

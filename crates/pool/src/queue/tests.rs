@@ -194,3 +194,23 @@ fn what_waits_is_shared_and_has_no_taker() {
     });
     assert_eq!(queue.waiting(), 0);
 }
+
+#[test]
+fn who_ends_leaves_all_to_others() {
+    let queue = WorkQueue::new(2);
+    queue.push(0);
+    let done = AtomicUsize::new(0);
+    run(2, |worker| {
+        queue.work(&Cancel::new(), |item: usize, local| {
+            done.fetch_add(1, Ordering::Relaxed);
+            if item == 0 {
+                (1..100).for_each(|next| local.push(next));
+            }
+            if worker > 0 {
+                local.end();
+            }
+        });
+    })
+    .unwrap();
+    assert_eq!(done.into_inner(), 100);
+}

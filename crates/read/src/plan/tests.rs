@@ -79,6 +79,39 @@ fn a_heavy_batch_is_cut() {
     assert_eq!(plan.long(), 0);
 }
 
+#[test]
+fn a_batch_is_shared_with_those_that_join() {
+    let plan = Plan::new((0..1000).map(EntryId).collect(), 2);
+    let mut hand = Hand::new(&plan);
+    assert_eq!(hand.next(), Some(EntryId(0)));
+    assert_eq!(hand.batch.len(), 124);
+    plan.more_workers(50);
+    hand.share_with_joined();
+    assert_eq!(hand.batch.len(), 4);
+    let mut other = Hand::new(&plan);
+    assert_eq!(other.next(), Some(EntryId(5)));
+    assert_eq!(other.batch.len(), 3);
+}
+
+/// Checks that what a worker gives back is never left to workers that have ended already.
+#[test]
+fn who_ends_early_leaves_nothing_behind() {
+    let plan = Plan::new((0..100).map(EntryId).collect(), 1);
+    let (mut one, mut other) = (Hand::new(&plan), Hand::new(&plan));
+    assert_eq!(one.next(), Some(EntryId(0)));
+    assert!(!one.may_leave(), "it has a batch in hand");
+    while !one.batch.is_empty() {
+        one.next();
+    }
+    assert!(one.may_leave(), "others come back for the rest");
+    while plan.cursor.remaining() > 0 {
+        other.batch = &[];
+        other.next();
+    }
+    other.give_back();
+    assert!(!other.may_leave(), "others may be gone");
+}
+
 /// Nanoseconds to open a file, read a slot's worth and close it.
 const OPEN: f64 = 4000.0;
 

@@ -20,7 +20,7 @@ use crate::types::{Consumer, Opened, VerifyWhen, Want};
 use crate::uring::Completion;
 use crate::waits::Call;
 
-/// Small files from one look at the clocks to the next.
+/// Small files from one look at the clocks to the next, where opens are fast.
 const SMALL_FILES: u32 = 8;
 
 /// Result of an attempt to start a file.
@@ -43,6 +43,9 @@ impl<C: Consumer> Pump<'_, C> {
             deferred
         } else if let Some(again) = self.next_again() {
             again
+        } else if self.is_ending && self.hand.may_leave() {
+            self.free.push(slot);
+            return Started::NoMore;
         } else if let Some(entry) = self.next_entry() {
             (entry, self.consumer.want(entry))
         } else {
@@ -255,7 +258,11 @@ impl<C: Consumer> Pump<'_, C> {
             }
             let read = match plain {
                 Ok(PlainRead::Read(n)) => Ok(n),
-                Ok(PlainRead::Unknown) if !self.latency.queues() => {
+                // Small files are left to the workers that join: a ring has few calls at a time in
+                // flight on such file systems.
+                Ok(PlainRead::Unknown)
+                    if self.small > 0 && self.hand.grows() || !self.latency.queues() =>
+                {
                     self.opener
                         .note_silent(active.opened.entry, active.opened.stat.id.dev);
                     self.latency.timed(|| active.read())
@@ -496,7 +503,7 @@ impl<C: Consumer> Pump<'_, C> {
         }
         match way {
             _ if place.waits == Waits::Unsaid && self.queue.chooses() => {
-                if !self.open_latency.queues() {
+                if self.hand.grows() || !self.open_latency.queues() {
                     let open = || self.opener.open(&place.dir, entry);
                     return self.open_latency.timed_call(open, |_| 0).map(Some);
                 }
@@ -550,8 +557,10 @@ impl<C: Consumer> Pump<'_, C> {
         }
         if self.small == 0 {
             self.consumer.waiting(Waiting::Begins);
-        } else if self.small.is_multiple_of(SMALL_FILES) {
+        } else if self.small.is_multiple_of(SMALL_FILES) || self.open_latency.is_slow() {
             self.consumer.waiting(Waiting::GoesOn);
+            self.hand.share_with_joined();
+            self.is_ending = self.is_ending || self.consumer.ends();
         }
         self.small = self.small.wrapping_add(1).max(1);
     }

@@ -47,7 +47,8 @@ fn who_waits_gets_company_and_lists_the_same() {
     }
     let tree = wide();
     for usual in [1, 2, 8] {
-        assert_eq!(threads(&tree, Workers::adaptive(usual), waiting()), 8);
+        let threads = threads(&tree, Workers::adaptive(usual), waiting());
+        assert!(threads > usual, "{threads}");
     }
     let (_, listing) = walked(&tree, &[], &WalkOptions::default());
     assert_eq!(listing.len(), 400);
@@ -82,6 +83,10 @@ fn nobody_joins_for_want_of_directories() {
     assert_eq!((listing.len(), listing.arenas.len() - 1), (1, 1));
 }
 
+/// Looks at the clock of the caller's thread by which another has been asked for: early ones in the
+/// first directory, one at its end, and one among those who may join.
+const ASKED: usize = 6;
+
 /// Returns a measurement by which the caller's thread asks for another worker, alone and among those who
 /// may join, and then waits until one has joined and done `what` after a first piece of work.
 fn as_soon_as_one_joins(what: impl Fn() + Sync + 'static) -> Metering {
@@ -98,7 +103,7 @@ fn as_soon_as_one_joins(what: impl Fn() + Sync + 'static) -> Metering {
         if std::thread::current().id() != caller {
             let _done = Done(&done);
             what();
-        } else if asked.fetch_add(1, Ordering::SeqCst) < 2 {
+        } else if asked.fetch_add(1, Ordering::SeqCst) < ASKED {
             return Duration::ZERO;
         } else {
             while !done.load(Ordering::SeqCst) {
