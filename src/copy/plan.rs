@@ -115,6 +115,10 @@ pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<CopyPlan> {
     options.tables = crate::session::tables::of_workers();
     options.rate = session.rate();
     options.walk_workers = session.walk_workers();
+    // A budget may not allow for it.
+    if options.most_memory.is_none() {
+        options.waiting = options.walk_workers.most();
+    }
     options.walk = session.walk_options(&args.walk, Metadata::Full, None)?;
     options.now = now();
     let origin = crate::integrity::origin();

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use bc_edit::metadata::Subject;
 use bc_fs::Escaped;
 use bc_fs::path::split;
-use bc_pool::{Cancel, Cursor};
+use bc_pool::{Cancel, Cursor, WorkerBatches};
 use bc_walk::job::{Error, ErrorKind};
 use bc_walk::{FileKind, Listing, OwnFile};
 use rustix::fs::Mode;
@@ -359,17 +359,23 @@ fn share(jobs: &[Job<'_>], shares: &Shares) -> Result<(), Error> {
     let cursor = Cursor::with_batch(shares.small.len(), workers, BATCH, BATCH);
     let specials = Cursor::with_batch(special.len(), workers, BATCH, BATCH);
     let next = AtomicUsize::new(0);
-    run_workers(jobs, workers, || {
+    let larger = shares.medium.len();
+    let left = || {
+        let larger = larger.saturating_sub(next.load(Relaxed));
+        larger + cursor.remaining() + specials.remaining()
+    };
+    run_workers(jobs, workers, &left, |handle| {
         let one_of = |job| Worker::one_of(job, jobs.len());
         let mut each: Vec<Worker<'_>> = jobs.iter().map(one_of).collect();
-        while let Some(item) = shares.medium.get(next.fetch_add(1, Relaxed)) {
-            medium(&mut each, *item);
+        let mut batches = WorkerBatches::new(handle);
+        while let Some(at) = batches.next_large(&next, larger) {
+            medium(&mut each, shares.medium[at]);
         }
         let is_over = || jobs.iter().all(Job::is_over);
-        while let Some(batch) = cursor.next().filter(|_| !is_over()) {
+        while let Some(batch) = batches.next(&cursor).filter(|_| !is_over()) {
             small(&mut each, &shares.small[batch]);
         }
-        while let Some(batch) = specials.next() {
+        while let Some(batch) = batches.next(&specials) {
             for worker in &mut each {
                 worker.special(&special[batch.clone()]);
             }

@@ -264,6 +264,8 @@ pub struct CopyOptions {
     pub state: Option<PathBuf>,
     /// Threads that copy, at least 1.
     pub workers: usize,
+    /// Threads at most where these wait for either side, if that is more; 0: no more.
+    pub waiting: usize,
     /// Bytes of memory that the state of the files may take; `None` for any number.
     pub most_memory: Option<u64>,
     /// Limit of bytes a second, if there is one: bytes count as they are written to a destination,
@@ -312,6 +314,7 @@ impl CopyOptions {
             dry_run: false,
             state: None,
             workers: 1,
+            waiting: 0,
             most_memory: None,
             rate: None,
             tables: Tables::SHARED,

@@ -12,7 +12,7 @@ use bc_fs::known::MountSession;
 use bc_fs::mount::{Shows, traits_or_unknown};
 use bc_fs::path::split;
 use bc_fs::volume::{uuid_at, volume_at};
-use bc_pool::{Cursor, Growth, Tables};
+use bc_pool::{Cursor, Growth, Tables, WorkerBatches, WorkerHandle, Workers};
 use bc_read::Opener;
 use bc_walk::{DirFdCache, Error, ErrorKind, FileStat, Identity};
 use rustix::io::Errno;
@@ -34,6 +34,9 @@ pub(crate) const BATCH: usize = 128;
 /// Files below which a further worker is not worth its start.
 pub(crate) const FILES_EACH: usize = 64;
 
+/// Files that are worth another worker where those there are wait.
+const WORTH_A_WORKER: usize = 2;
+
 /// Directories of the destination that a worker holds open for those that come next.
 const KEPT: usize = 8;
 
@@ -43,6 +46,9 @@ const NEEDED: u32 = 4;
 /// Directories that a worker opens before files in them get their names, for which they are held
 /// open.
 const WAITING: usize = 256;
+
+/// Directories that a worker that joins others may hold open.
+const OPEN_EACH: u64 = 64;
 
 /// A worker.
 pub(crate) struct Worker<'a> {
@@ -68,7 +74,7 @@ pub(crate) struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     pub(crate) fn new(job: &'a Job<'a>) -> Worker<'a> {
-        Worker::holding(job, affordable(job.plan.options.workers))
+        Worker::holding(job, affordable(most_waiting(job)))
     }
 
     fn holding(job: &'a Job<'a>, most_opened: usize) -> Worker<'a> {
@@ -91,7 +97,7 @@ impl<'a> Worker<'a> {
     /// Makes one of several workers of a thread, each for another destination, which share the
     /// descriptors that the thread may hold open.
     pub(crate) fn one_of(job: &'a Job<'a>, several: usize) -> Worker<'a> {
-        let most_opened = affordable(job.plan.options.workers.saturating_mul(several));
+        let most_opened = affordable(most_waiting(job).saturating_mul(several));
         Worker::holding(job, most_opened)
     }
 
@@ -296,6 +302,15 @@ impl<'a> Worker<'a> {
     }
 }
 
+/// Returns the number of workers up to which a copy grows where they wait: each may hold a good number
+/// of directories open.
+fn most_waiting(job: &Job<'_>) -> usize {
+    let options = &job.plan.options;
+    let affordable = descriptors() / 2 / OPEN_EACH;
+    let affordable = usize::try_from(affordable).unwrap_or(usize::MAX);
+    options.waiting.min(affordable).max(options.workers)
+}
+
 /// Returns the number of directories that each worker may hold open beside [`KEPT`]: half of the
 /// available descriptors.
 fn affordable(workers: usize) -> usize {
@@ -310,18 +325,23 @@ fn affordable_of(descriptors: u64, workers: usize) -> usize {
 /// Descriptors that a worker holds at least: directories at both ends, the steps to them, a file.
 const EACH: u64 = 8;
 
-/// Runs `f` on workers, as far as there are descriptors for them, with the tables of descriptors
-/// that the options choose: these contain the sources, the destinations and the journals, and files
+/// Runs `f` on workers, as far as there are descriptors for them, and on more where these wait and
+/// there is so much `left`, with the tables of descriptors that the options choose: these contain the sources, the destinations and the journals, and files
 /// that the workers open themselves. The observer, which may have others open, is not called by
 /// them then.
 pub(crate) fn run_workers<'j, 'o: 'j>(
     jobs: impl IntoIterator<Item = &'j Job<'o>>,
     workers: usize,
-    f: impl Fn() + Sync,
+    left: &(dyn Fn() -> usize + Sync),
+    f: impl Fn(&mut WorkerHandle<'_>) + Sync,
 ) -> Result<(), bc_walk::job::Error> {
+    let mut waiting = usize::MAX;
     let jobs: Vec<&Job<'_>> = jobs.into_iter().collect();
     let mut tables = Tables::SHARED;
     let mut named = Vec::new();
+    for job in &jobs {
+        waiting = waiting.min(most_waiting(job));
+    }
     for job in &jobs {
         // Descriptors that are synced in the end are kept open for all by the worker that came
         // there first.
@@ -342,8 +362,9 @@ pub(crate) fn run_workers<'j, 'o: 'j>(
     }
     let workers = workers.min(usize::try_from(descriptors() / EACH).unwrap_or(usize::MAX));
     let run = || {
-        let growth = Growth::new(workers).tables(tables, &named);
-        growth.run(|_| f())
+        let growth = Growth::new(Workers::up_to(workers, waiting / jobs.len().max(1)));
+        let growth = growth.left(left, WORTH_A_WORKER).tables(tables, &named);
+        growth.run(|mut handle| f(&mut handle))
     };
     match jobs.first() {
         // One relay serves all of them.
@@ -369,9 +390,10 @@ pub(crate) fn run_in_batches<'a>(
 ) -> Result<(), bc_walk::job::Error> {
     let workers = workers_for(job, entries);
     let cursor = Cursor::with_batch(entries, workers, batch, batch);
-    run_workers([job], workers, || {
+    run_workers([job], workers, &|| cursor.remaining(), |handle| {
         let mut worker = Worker::new(job);
-        while let Some(batch) = cursor.next() {
+        let mut batches = WorkerBatches::new(handle);
+        while let Some(batch) = batches.next(&cursor) {
             f(&mut worker, batch);
         }
     })

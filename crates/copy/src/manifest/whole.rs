@@ -17,7 +17,7 @@ use bc_fs::dirfd::{self, OpenDirs};
 use bc_fs::path::split;
 use bc_integrity::meta_of;
 use bc_manifest::integrity::{Meta, Policy, Reader, Scope, read_seal};
-use bc_pool::Cursor;
+use bc_pool::{Cursor, WorkerBatches};
 use bc_walk::{DirId, FileKind};
 use rustix::io::Errno;
 use serde_json::{Map, Value};
@@ -249,10 +249,11 @@ fn look_at_all(job: &Job<'_>) -> Option<Vec<Meta>> {
     let missing = Mutex::new(false);
     let workers = job.plan.options.workers.min(entries.div_ceil(BATCH)).max(1);
     let cursor = Cursor::with_batch(entries, workers, BATCH, BATCH);
-    let ran = run_workers([job], workers, || {
+    let ran = run_workers([job], workers, &|| cursor.remaining(), |handle| {
         let mut look = DestinationLook::new(job);
         let mut metas = Vec::with_capacity(BATCH);
-        while let Some(batch) = cursor.next() {
+        let mut batches = WorkerBatches::new(handle);
+        while let Some(batch) = batches.next(&cursor) {
             metas.clear();
             for at in batch.clone() {
                 let is_missing = || *lock(&missing);
