@@ -203,6 +203,7 @@ impl PrunePlan {
         let mut options = PruneOptions::new(args.action.clone());
         options.mode = mode;
         options.workers = session.common.threads.most();
+        options.waiting = session.common.threads.workers().most();
         options.max_links = args.max_links;
         options.rate = session.rate();
         options.rules = KeepRules::new(

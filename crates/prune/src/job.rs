@@ -89,6 +89,7 @@ impl PruneOptions {
         self.check_destination(&found.references, means)?;
         let mut options = self.clone();
         options.workers = means.workers().usual();
+        options.waiting = means.workers().most();
         options.earlier.extend(self.journal.clone());
         options.references = Arc::clone(&found.references);
         let groups = groups(&found, search);

@@ -77,6 +77,8 @@ pub struct PruneOptions {
     pub workers: usize,
     /// Limit of bytes a second for comparing files, if there is one.
     pub rate: Option<Rate>,
+    /// Threads at most where these wait, if that is more; 0: no more.
+    pub waiting: usize,
 }
 
 bc_fs::setters! {
@@ -93,6 +95,7 @@ bc_fs::setters! {
     references: Arc<Subtrees>,
     workers: usize,
     rate: Option<Rate>,
+    waiting: usize,
 }
 
 impl PruneOptions {
@@ -111,6 +114,7 @@ impl PruneOptions {
             references: Arc::default(),
             workers: 1,
             rate: None,
+            waiting: 0,
         }
     }
 }

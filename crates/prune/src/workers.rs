@@ -9,14 +9,14 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use bc_edit::names::prune as prune_names;
 use bc_find::groups::FileGroup;
-use bc_pool::{Cancel, affordable_workers};
+use bc_pool::{Cancel, Growth, Waiting, WorkerHandle, Workers, affordable_workers};
 use bc_walk::Identity;
 
 use crate::journal::Journal;
@@ -24,16 +24,19 @@ use crate::means::{PruneRun, Shared};
 use crate::options::PruneOptions;
 use crate::step::{Action, PruneEvent, PruneSummary};
 
-/// Groups that one thread takes at a time. To hand over and report so many pairs of small files
+/// Groups that one thread takes at a time, once it knows that they do not take long. To hand over and report so many pairs of small files
 /// takes a hundredth of the time that it takes to link them (20 µs each).
 const GROUPS: usize = 64;
+
+/// Groups that a thread takes first, and where they take long.
+const FEW_GROUPS: usize = 2;
 
 /// Bytes of files after which a thread takes no more groups and reports.
 const BYTES: u64 = 16 << 20;
 
-/// Batches that may be processed before the first of them is reported: more would fill the memory
+/// Groups that may be processed before the first of them is reported: more would fill the memory
 /// while one thread compares two very large files.
-const AHEAD: usize = 256;
+const AHEAD: usize = 256 * GROUPS;
 
 /// Descriptors that a thread has as a rule: the directories that it came to last with the locks on
 /// them, and the two files with theirs. Where there are none left it lets go of the directories.
@@ -45,20 +48,36 @@ struct RunThreads<'a> {
     journal: Option<&'a Journal>,
     cancel: &'a Cancel,
     shared: &'a Shared,
-    workers: usize,
-    batches: Mutex<Receiver<Batch>>,
+    workers: Workers,
+    batches: Mutex<WaitingBatches>,
+    /// Number of groups in those.
+    left: AtomicUsize,
     /// True if a thread panicked: nothing more is done.
     is_lost: AtomicBool,
 }
 
-/// Groups in their order, and which of the batches these are.
+/// Groups in their order, and the number of the first.
 struct Batch {
     number: usize,
     groups: Vec<FileGroup>,
 }
 
-/// Events of a batch, by its number; `None` from a thread that panicked.
-type Report = Option<(usize, Vec<PruneEvent>)>;
+/// Batches that no thread has taken.
+struct WaitingBatches {
+    /// Rest of one that was not taken whole.
+    rest: Option<Batch>,
+    received: Receiver<Batch>,
+}
+
+/// Events of the groups of a batch.
+struct BatchReport {
+    number: usize,
+    groups: usize,
+    events: Vec<PruneEvent>,
+}
+
+/// A batch that is done; `None` from a thread that panicked.
+type Report = Option<BatchReport>;
 
 /// Returns true if groups may be processed at the same time.
 pub(super) fn may_share(options: &PruneOptions) -> bool {
@@ -77,8 +96,10 @@ pub(super) fn prune(
 ) {
     let mut batches = GroupBatches::new(groups, run.means.cancel);
     let first: Vec<Batch> = batches.by_ref().take(2).collect();
-    let workers = run.options.workers.min(affordable_workers(DESCRIPTORS));
-    let is_shared = first.len() > 1 && workers > 1;
+    let affordable = affordable_workers(DESCRIPTORS).max(1);
+    let options = run.options;
+    let workers = Workers::up_to(options.workers, options.waiting).within(affordable, affordable);
+    let is_shared = first.len() > 1 && workers.most() > 1;
     let mut all = first.into_iter().chain(batches.by_ref());
     if is_shared {
         let (sender, receiver) = channel();
@@ -88,7 +109,11 @@ pub(super) fn prune(
             cancel: run.means.cancel,
             shared: &run.means.shared,
             workers,
-            batches: Mutex::new(receiver),
+            batches: Mutex::new(WaitingBatches {
+                rest: None,
+                received: receiver,
+            }),
+            left: AtomicUsize::new(0),
             is_lost: AtomicBool::new(false),
         };
         if let Some(done) = common.work(&mut all, sender, report) {
@@ -118,11 +143,13 @@ impl RunThreads<'_> {
             let threads = thread::Builder::new()
                 .name("bc-prune".to_owned())
                 .spawn_scoped(scope, move || {
-                    bc_pool::run(self.workers, |_| self.worker(&reporter))
+                    let left = || self.left.load(Ordering::Relaxed);
+                    let growth = Growth::new(self.workers).left(&left, FEW_GROUPS);
+                    growth.run(|handle| self.worker(handle, &reporter))
                 })
                 .ok()?;
             let _alarm = Alarm(|| self.is_lost.store(true, Ordering::Relaxed));
-            hand_out(batches, sender, &reports, report);
+            self.hand_out(batches, sender, &reports, report);
             Some(threads.join())
         })?;
         let totals = match totals {
@@ -135,7 +162,7 @@ impl RunThreads<'_> {
         Some(sum)
     }
 
-    fn worker(&self, reporter: &Sender<Report>) -> PruneSummary {
+    fn worker(&self, mut handle: WorkerHandle<'_>, reporter: &Sender<Report>) -> PruneSummary {
         let _alarm = Alarm(|| {
             self.is_lost.store(true, Ordering::Relaxed);
             let _ = reporter.send(None);
@@ -145,8 +172,12 @@ impl RunThreads<'_> {
         let shared = self.shared.clone();
         let mut run = PruneRun::new(self.options, self.journal, self.cancel, shared, &mut keep);
         run.outcomes.tells_later = true;
-        while let Some(batch) = self.next() {
-            for group in batch.groups {
+        let mut most = FEW_GROUPS;
+        while let Some(batch) = self.next(most) {
+            handle.waiting(Waiting::Begins);
+            let Batch { number, groups } = batch;
+            let count = groups.len();
+            for group in groups {
                 if self.cancel.is_cancelled() || self.is_lost.load(Ordering::Relaxed) {
                     break;
                 }
@@ -155,53 +186,84 @@ impl RunThreads<'_> {
             // It may have to wait for the next.
             run.means.parents.let_go();
             // Fails only if the receiver panicked: then no thread listens.
-            let _ = reporter.send(Some((batch.number, events.take())));
+            let _ = reporter.send(Some(BatchReport {
+                number,
+                groups: count,
+                events: events.take(),
+            }));
+            handle.count(count as u64);
+            handle.waiting(Waiting::GoesOn);
+            if handle.ends() {
+                break;
+            }
+            most = match handle.is_slow() {
+                true => FEW_GROUPS,
+                false => GROUPS,
+            };
         }
         run.outcomes.summary
     }
 
-    fn next(&self) -> Option<Batch> {
+    /// Returns the next batch, of at most so many groups.
+    fn next(&self, most: usize) -> Option<Batch> {
         let batches = self.batches.lock();
-        batches.unwrap_or_else(PoisonError::into_inner).recv().ok()
-    }
-}
-
-/// Hands out batches, and reports their events in order, until no worker is left.
-fn hand_out(
-    batches: &mut impl Iterator<Item = Batch>,
-    sender: Sender<Batch>,
-    reports: &Receiver<Report>,
-    report: &mut dyn FnMut(PruneEvent),
-) {
-    let mut sender = Some(sender);
-    let (mut sent, mut reported) = (0, 0);
-    let mut early = BTreeMap::new();
-    loop {
-        while let Some(out) = &sender
-            && sent < reported + AHEAD
-        {
-            match batches.next().map(|batch| out.send(batch)) {
-                Some(Ok(())) => sent += 1,
-                // Without a sender the threads end after their current batches.
-                Some(Err(_)) | None => sender = None,
-            }
-        }
-        match reports.recv() {
-            Ok(Some((number, events))) => early.insert(number, events),
-            Ok(None) => {
-                sender = None;
-                continue;
-            }
-            Err(_) => break,
+        let mut batches = batches.unwrap_or_else(PoisonError::into_inner);
+        let mut batch = match batches.rest.take() {
+            Some(rest) => rest,
+            None => batches.received.recv().ok()?,
         };
-        while let Some(events) = early.remove(&reported) {
-            events.into_iter().for_each(&mut *report);
-            reported += 1;
+        if batch.groups.len() > most {
+            batches.rest = Some(Batch {
+                number: batch.number + most,
+                groups: batch.groups.split_off(most),
+            });
         }
+        self.left.fetch_sub(batch.groups.len(), Ordering::Relaxed);
+        Some(batch)
     }
-    // Batches after a lost one were done all the same.
-    for events in early.into_values() {
-        events.into_iter().for_each(&mut *report);
+
+    /// Hands out batches, and reports their events in order, until no worker is left.
+    fn hand_out(
+        &self,
+        batches: &mut impl Iterator<Item = Batch>,
+        sender: Sender<Batch>,
+        reports: &Receiver<Report>,
+        report: &mut dyn FnMut(PruneEvent),
+    ) {
+        let mut sender = Some(sender);
+        let (mut sent, mut reported) = (0, 0);
+        let mut early = BTreeMap::new();
+        loop {
+            while let Some(out) = &sender
+                && sent < reported + AHEAD
+            {
+                let batch = batches.next();
+                let groups = batch.as_ref().map_or(0, |batch| batch.groups.len());
+                // Before it can be taken.
+                self.left.fetch_add(groups, Ordering::Relaxed);
+                match batch.map(|batch| out.send(batch)) {
+                    Some(Ok(())) => sent += groups,
+                    // Without a sender the threads end after their current batches.
+                    Some(Err(_)) | None => sender = None,
+                }
+            }
+            match reports.recv() {
+                Ok(Some(done)) => early.insert(done.number, done),
+                Ok(None) => {
+                    sender = None;
+                    continue;
+                }
+                Err(_) => break,
+            };
+            while let Some(done) = early.remove(&reported) {
+                done.events.into_iter().for_each(&mut *report);
+                reported += done.groups;
+            }
+        }
+        // Batches after a lost one were done all the same.
+        for done in early.into_values() {
+            done.events.into_iter().for_each(&mut *report);
+        }
     }
 }
 
@@ -271,7 +333,7 @@ impl<I: Iterator<Item = FileGroup>> Iterator for GroupBatches<'_, I> {
             return None;
         }
         let number = self.number;
-        self.number += 1;
+        self.number += groups.len();
         Some(Batch { number, groups })
     }
 }
