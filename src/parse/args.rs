@@ -54,9 +54,10 @@ pub struct Common {
     /// auto, mono (one), compute (one per core), io (one per logical CPU) or a number up to 1024
     ///
     /// auto begins with as many as the work is known to deserve, takes more as files and bytes turn up,
-    /// at most one per logical CPU, and up to 8 while a walk waits for the disk, or small files for a
-    /// file system that does not say when it will make them wait (FUSE, overlays). Results never depend
-    /// on it. Affinity masks and CPU quotas are respected.
+    /// at most one per logical CPU, and up to 128 while they wait, as long as more of them finish more:
+    /// in a walk, in copy and prune, and with small files on a file system that does not say when it
+    /// will make them wait (FUSE, overlays). Results never depend on it. Affinity masks and CPU quotas
+    /// are respected.
     #[arg(
         add = Configurable,
         short = 'j',
