@@ -106,7 +106,7 @@ pub struct Growth<'g> {
     left: &'g (dyn Fn() -> usize + Sync),
     /// Items that are worth a worker where those there are wait.
     worth_a_worker: usize,
-    joined: &'g (dyn Fn(usize) + Sync),
+    changed: &'g (dyn Fn(usize) + Sync),
     metering: &'g Metering,
     tables: Tables,
     named: &'g [BorrowedFd<'g>],
@@ -146,7 +146,7 @@ impl<'g> Growth<'g> {
             first: bounds.usual(),
             left: &|| 0,
             worth_a_worker: 1,
-            joined: &|_| (),
+            changed: &|_| (),
             metering: &BY_CLOCKS,
             tables: Tables::SHARED,
             named: &[],
@@ -179,10 +179,10 @@ impl<'g> Growth<'g> {
         self
     }
 
-    /// Calls `joined` with the number of workers when there are more than before.
+    /// Calls `changed` with the number of workers when that has changed.
     #[must_use]
-    pub fn joined(mut self, joined: &'g (dyn Fn(usize) + Sync)) -> Self {
-        self.joined = joined;
+    pub fn changed(mut self, changed: &'g (dyn Fn(usize) + Sync)) -> Self {
+        self.changed = changed;
         self
     }
 
@@ -286,9 +286,21 @@ impl<'g> Growth<'g> {
             }
         }
         if has_grown {
-            (self.joined)(self.workers());
+            self.report_change();
         }
         !is_refused
+    }
+
+    /// Reports the number of workers, the present one last where several threads change it.
+    fn report_change(&self) {
+        let mut workers = self.workers();
+        loop {
+            (self.changed)(workers);
+            match self.workers() {
+                now if now == workers => return,
+                now => workers = now,
+            }
+        }
     }
 
     /// Has workers end until there are `wanted`, at least 1.
@@ -296,6 +308,7 @@ impl<'g> Growth<'g> {
         let before = self.workers.fetch_min(wanted, Ordering::Relaxed);
         let ending = before.saturating_sub(wanted);
         self.surplus.fetch_add(ending, Ordering::Relaxed);
+        self.report_change();
     }
 
     /// Takes one from those that are to end, if there are any.
@@ -316,6 +329,11 @@ impl<'g> Growth<'g> {
             return;
         }
         let sum = &mut measured.sum;
+        if self.surplus.load(Ordering::Relaxed) > 0 {
+            // Those that are to end are still at work beside them.
+            *sum = BusyTime::default();
+            return;
+        }
         sum.busy += time.busy;
         sum.running += time.running.min(time.busy);
         sum.work += time.work;
@@ -387,7 +405,7 @@ pub struct WorkerHandle<'g> {
     /// True once the work ahead will bring no more workers: then files are not counted.
     is_paid: bool,
     begun: BegunFiles,
-    /// Files, and pieces of large ones, since its last report.
+    /// Files, and pieces of large ones, since the clocks were looked at.
     work: u64,
     is_slow: bool,
     /// Time when the clock was started, and the number of files before it.
@@ -402,7 +420,9 @@ struct WorkerClock {
     /// Time when its present work began, or was looked at last.
     since: Instant,
     busy: Duration,
-    /// [`Growth::changes`] when that was zero.
+    /// Work done in that time.
+    work: u64,
+    /// [`Growth::changes`] when both were zero.
     changes: u32,
 }
 
@@ -429,6 +449,7 @@ impl<'g> WorkerHandle<'g> {
                 meter: Meter::new(),
                 since: Instant::now(),
                 busy: Duration::ZERO,
+                work: 0,
                 changes: growth.changes.load(Ordering::Relaxed),
             }),
         }
@@ -491,12 +512,19 @@ impl<'g> WorkerHandle<'g> {
     }
 
     /// True if the worker is to end once it holds nothing any longer: there are more than help.
-    /// Asked between one piece of work and the next; never true for worker 0, nor twice.
+    /// Asked between one piece of work and the next; never true for worker 0, nor twice. What it
+    /// still does is no measure of the others.
     #[inline]
-    pub fn ends(&self) -> bool {
-        self.number > 0
+    pub fn ends(&mut self) -> bool {
+        let ends = self.number > 0
             && self.growth.surplus.load(Ordering::Relaxed) > 0
-            && self.growth.take_surplus()
+            && self.growth.take_surplus();
+        if ends {
+            self.clock = None;
+            // Only from now on what the others do is a measure of their number.
+            self.growth.changes.fetch_add(1, Ordering::Relaxed);
+        }
+        ends
     }
 
     /// Notes progress in work that may wait: every millisecond or so, or after each part that may
@@ -510,8 +538,11 @@ impl<'g> WorkerHandle<'g> {
             return;
         }
         let now = Instant::now();
+        // Work whose time is not known is no measure.
+        let work = std::mem::take(&mut self.work);
         if progress == Waiting::GoesOn {
             clock.busy += now - clock.since;
+            clock.work += work;
         }
         clock.since = now;
         if progress == Waiting::Begins || clock.busy < self.growth.metering.window {
@@ -521,7 +552,7 @@ impl<'g> WorkerHandle<'g> {
         let mut time = BusyTime {
             busy,
             running: busy,
-            work: std::mem::take(&mut self.work).max(1),
+            work: std::mem::take(&mut clock.work).max(1),
         };
         self.is_slow = time.is_slow();
         let now_changes = self.growth.changes.load(Ordering::Relaxed);

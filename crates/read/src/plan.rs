@@ -2,7 +2,7 @@
 //! many long ones each worker may have in hand.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bc_pool::Cursor;
@@ -27,8 +27,8 @@ pub struct Plan {
     /// Number of workers that the cursor's batches are made for, and the number that there are.
     planned: usize,
     workers: AtomicUsize,
-    /// True if others join where they wait.
-    grows: AtomicBool,
+    /// Number of workers above which others have joined because these wait.
+    usual: AtomicUsize,
     /// Long files that are being read by any worker.
     long: AtomicUsize,
     /// Long files being read that may be worth several threads.
@@ -49,7 +49,7 @@ impl Plan {
             cursor,
             planned: workers.max(1),
             workers: AtomicUsize::new(workers.max(1)),
-            grows: AtomicBool::new(false),
+            usual: AtomicUsize::new(usize::MAX),
             long: AtomicUsize::new(0),
             huge: AtomicUsize::new(0),
             returned_len: AtomicUsize::new(0),
@@ -77,16 +77,19 @@ impl Plan {
         &self.order
     }
 
-    /// Sets the number of workers that share the rest, if that is not the number that the plan was
-    /// made for, and whether others join these where they wait.
-    pub(crate) fn set_workers(&self, workers: usize, grows: bool) {
+    /// Sets the number of workers that share the rest.
+    pub(crate) fn set_workers(&self, workers: usize) {
         self.workers.store(workers.max(1), Ordering::Relaxed);
-        self.grows.store(grows, Ordering::Relaxed);
     }
 
-    /// Raises the number of workers, if that is more than before.
-    pub(crate) fn more_workers(&self, workers: usize) {
-        self.workers.fetch_max(workers, Ordering::Relaxed);
+    /// Sets the number of workers of a run that does not wait.
+    pub(crate) fn set_usual(&self, usual: usize) {
+        self.usual.store(usual, Ordering::Relaxed);
+    }
+
+    /// True if more workers than usual share the rest, because they wait.
+    fn has_more_than_usual(&self) -> bool {
+        self.workers.load(Ordering::Relaxed) > self.usual.load(Ordering::Relaxed)
     }
 
     /// Returns the number of entries that no worker has taken.
@@ -194,7 +197,6 @@ impl Plan {
 #[derive(Debug)]
 pub(crate) struct Hand<'a> {
     plan: &'a Plan,
-    grows: bool,
     batch: &'a [EntryId],
     /// Bytes of the batch in files that were begun.
     begun: u64,
@@ -212,7 +214,6 @@ impl<'a> Hand<'a> {
     pub(crate) fn new(plan: &'a Plan) -> Hand<'a> {
         Hand {
             plan,
-            grows: plan.grows.load(Ordering::Relaxed),
             batch: &[],
             begun: 0,
             opening: 0,
@@ -222,14 +223,17 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// True if others join the workers where they wait.
-    pub(crate) fn grows(&self) -> bool {
-        self.grows
+    /// True if others have joined the workers because these wait: the calls of one wait beside
+    /// those of the others then, not beside its own.
+    pub(crate) fn is_joined(&self) -> bool {
+        self.plan.has_more_than_usual()
     }
 
-    /// True if the worker may end before the plan does: see [`Plan::may_leave`].
-    pub(crate) fn may_leave(&self) -> bool {
-        self.batch.is_empty() && self.plan.may_leave()
+    /// Gives the batch back; true if the worker may end before the plan does: see
+    /// [`Plan::may_leave`].
+    pub(crate) fn may_leave(&mut self) -> bool {
+        self.give_back();
+        self.plan.may_leave()
     }
 
     /// True if the next entry begins a new batch.

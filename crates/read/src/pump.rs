@@ -119,12 +119,13 @@ pub(crate) fn run_metered<T: Send>(
     f: impl Fn(WorkerHandle<'_>) -> T + Sync,
 ) -> Result<Vec<T>, WorkerPanic> {
     let bounds = Workers::up_to(most, options.waiting.min(plan.len()));
-    plan.set_workers(first, bounds.most() > bounds.usual());
-    let (left, joined) = (|| plan.left(), |workers| plan.more_workers(workers));
+    plan.set_usual(bounds.usual());
+    plan.set_workers(first);
+    let (left, changed) = (|| plan.left(), |workers| plan.set_workers(workers));
     let growth = Growth::new(bounds)
         .first(first)
         .left(&left, WORTH_A_WORKER)
-        .joined(&joined)
+        .changed(&changed)
         .metering(metering)
         .tables(options.tables, named);
     growth.run(f)

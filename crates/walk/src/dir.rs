@@ -113,7 +113,7 @@ impl<'w> Worker<'w> {
     }
 
     /// True if the worker is to end: see [`WorkerHandle::ends`].
-    pub(crate) fn ends(&self) -> bool {
+    pub(crate) fn ends(&mut self) -> bool {
         self.handle.ends()
     }
 

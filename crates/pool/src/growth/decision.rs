@@ -272,6 +272,10 @@ impl Climb {
         let times = if measured.has_only_waited() { 4 } else { 2 };
         let wanted = workers.saturating_mul(times).min(most);
         let next = wanted.min(workers.saturating_add(more)).max(workers);
+        if next > usual && next < workers + (workers / 3).max(1) {
+            // What so few bring is less than two measurements of the same differ.
+            return workers;
+        }
         // Up to the usual number no proof is needed.
         if next > workers && next > usual {
             self.before = Some(now);
@@ -493,6 +497,19 @@ mod tests {
             let two = fixed(place, 3000, 2);
             assert!(took < 1.1 * two, "{took} {two}");
         }
+    }
+
+    #[test]
+    fn so_few_more_are_not_tried() {
+        let measured = BusyTime {
+            busy: 1000 * MS,
+            running: 300 * MS,
+            work: 1000,
+        };
+        let next = |workers, more| Climb::new().next(workers, measured, 2, 128, more);
+        assert_eq!([3, 4, 5].map(|more| next(12, more)), [12, 16, 17]);
+        assert_eq!(next(2, 1), 3);
+        assert_eq!(Climb::new().next(6, measured, 8, 128, 1), 7, "no trial");
     }
 
     #[test]

@@ -122,11 +122,11 @@ fn growth(files: usize, bytes: u64, most: usize) -> Vec<(usize, usize)> {
     let begun = AtomicUsize::new(0);
     let left = || files - begun.load(Ordering::Relaxed);
     let seen = Mutex::new(Vec::new());
-    let joined = |workers| {
+    let changed = |workers| {
         let begun = begun.load(Ordering::Relaxed);
         seen.lock().unwrap().push((begun, workers));
     };
-    let growth = Growth::new(most).first(1).left(&left, 1).joined(&joined);
+    let growth = Growth::new(most).first(1).left(&left, 1).changed(&changed);
     let mut worker = growth.alone(&|| true);
     for _ in 0..files {
         begun.fetch_add(1, Ordering::Relaxed);
@@ -226,29 +226,63 @@ fn who_is_no_help_ends() {
     }
     let left = || 1000;
     let growth = Growth::new(Workers::up_to(2, 8)).left(&left, 1);
-    let workers: Vec<usize> = [1000, 250, 500, 1000]
-        .into_iter()
-        .map(|work| {
-            let changes = growth.changes.load(Ordering::Relaxed);
-            let time = BusyTime {
-                work,
-                ..reported(1000, 10)
-            };
-            growth.note(time, changes, &|| true);
-            growth.workers()
-        })
-        .collect();
-    assert_eq!(workers, [8, 4, 2, 2]);
-    assert_eq!(growth.surplus.load(Ordering::Relaxed), 6);
+    let after = |work| {
+        let changes = growth.changes.load(Ordering::Relaxed);
+        let time = BusyTime {
+            work,
+            ..reported(1000, 10)
+        };
+        growth.note(time, changes, &|| true);
+        growth.workers()
+    };
     let handle = |number| WorkerHandle::new(&growth, number, &|| false);
+    assert_eq!([1000, 250].map(after), [8, 4]);
+    // As long as the others are still at work, that is no measure of four.
+    assert_eq!([1000, 9000].map(after), [4, 4]);
     assert!(!handle(0).ends(), "the caller's own thread");
-    assert!((1..=6).all(|number| handle(number).ends()));
-    assert!(!handle(7).ends());
+    assert!((1..=3).all(|number| handle(number).ends()));
+    let before = growth.changes.load(Ordering::Relaxed);
+    assert!(handle(4).ends() && !handle(5).ends());
+    growth.note(reported(9000, 10), before, &|| true);
+    assert_eq!(growth.workers(), 4, "begun beside the last that ended");
+    assert_eq!([500, 1000].map(after), [2, 2]);
+    assert_eq!(growth.surplus.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn who_is_to_end_measures_nothing() {
+    let growth = Growth::new(Workers::up_to(2, 8));
+    growth.grow(8, &|| true);
+    growth.shrink(4);
+    let mut handle = WorkerHandle::new(&growth, 1, &|| false);
+    assert!(handle.may_grow());
+    assert!(handle.ends() && !handle.may_grow());
+}
+
+/// Checks that work is counted only with the time that it took: files that take more than one call are
+/// not timed.
+#[test]
+fn work_of_unknown_time_is_no_measure() {
+    let left = || 1000;
+    let metering = Metering {
+        window: Duration::ZERO,
+        pretend: Some(Box::new(|busy| busy)),
+    };
+    let growth = Growth::new(Workers::up_to(2, 8)).left(&left, 1);
+    let growth = growth.metering(&metering);
+    let mut handle = growth.alone(&|| false);
+    handle.begin(300 << 20);
+    handle.waiting(Waiting::Begins);
+    handle.begin(1000);
+    handle.waiting(Waiting::GoesOn);
+    assert_eq!(growth.lock().sum.work, 1);
 }
 
 #[test]
 fn who_was_to_end_is_asked_to_stay_before_another_is_started() {
-    let growth = Growth::new(Workers::up_to(2, 8));
+    let reported = Mutex::new(Vec::new());
+    let changed = |workers| reported.lock().unwrap().push(workers);
+    let growth = Growth::new(Workers::up_to(2, 8)).changed(&changed);
     assert!(growth.grow(8, &|| true));
     growth.shrink(4);
     assert!(growth.grow(7, &|| unreachable!()));
@@ -261,6 +295,7 @@ fn who_was_to_end_is_asked_to_stay_before_another_is_started() {
         (growth.workers(), growth.surplus.load(Ordering::Relaxed)),
         (8, 0)
     );
+    assert_eq!(*reported.lock().unwrap(), [8, 4, 7, 8]);
 }
 
 #[test]

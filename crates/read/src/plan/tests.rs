@@ -85,12 +85,30 @@ fn a_batch_is_shared_with_those_that_join() {
     let mut hand = Hand::new(&plan);
     assert_eq!(hand.next(), Some(EntryId(0)));
     assert_eq!(hand.batch.len(), 124);
-    plan.more_workers(50);
+    plan.set_workers(50);
     hand.share_with_joined();
     assert_eq!(hand.batch.len(), 4);
     let mut other = Hand::new(&plan);
     assert_eq!(other.next(), Some(EntryId(5)));
     assert_eq!(other.batch.len(), 3);
+    // They have ended again.
+    plan.set_workers(2);
+    let mut third = Hand::new(&plan);
+    third.next();
+    assert!(third.batch.len() > 10, "{}", third.batch.len());
+}
+
+#[test]
+fn workers_are_joined_by_those_beyond_the_usual_number() {
+    let plan = Plan::new((0..1000).map(EntryId).collect(), 2);
+    let hand = Hand::new(&plan);
+    assert!(!hand.is_joined(), "no number is usual");
+    plan.set_usual(2);
+    let joined = [1, 2, 3, 2].map(|workers| {
+        plan.set_workers(workers);
+        hand.is_joined()
+    });
+    assert_eq!(joined, [false, false, true, false]);
 }
 
 /// Checks that what a worker gives back is never left to workers that have ended already.
@@ -99,16 +117,12 @@ fn who_ends_early_leaves_nothing_behind() {
     let plan = Plan::new((0..100).map(EntryId).collect(), 1);
     let (mut one, mut other) = (Hand::new(&plan), Hand::new(&plan));
     assert_eq!(one.next(), Some(EntryId(0)));
-    assert!(!one.may_leave(), "it has a batch in hand");
-    while !one.batch.is_empty() {
-        one.next();
-    }
     assert!(one.may_leave(), "others come back for the rest");
+    assert_eq!((one.batch.len(), plan.left()), (0, 99));
     while plan.cursor.remaining() > 0 {
         other.batch = &[];
         other.next();
     }
-    other.give_back();
     assert!(!other.may_leave(), "others may be gone");
 }
 

@@ -261,7 +261,7 @@ impl<C: Consumer> Pump<'_, C> {
                 // Small files are left to the workers that join: a ring has few calls at a time in
                 // flight on such file systems.
                 Ok(PlainRead::Unknown)
-                    if self.small > 0 && self.hand.grows() || !self.latency.queues() =>
+                    if self.small > 0 && self.hand.is_joined() || !self.latency.queues() =>
                 {
                     self.opener
                         .note_silent(active.opened.entry, active.opened.stat.id.dev);
@@ -503,7 +503,7 @@ impl<C: Consumer> Pump<'_, C> {
         }
         match way {
             _ if place.waits == Waits::Unsaid && self.queue.chooses() => {
-                if self.hand.grows() || !self.open_latency.queues() {
+                if self.hand.is_joined() || !self.open_latency.queues() {
                     let open = || self.opener.open(&place.dir, entry);
                     return self.open_latency.timed_call(open, |_| 0).map(Some);
                 }
