@@ -446,7 +446,11 @@ impl<'g> WorkerHandle<'g> {
             is_slow: false,
             timed_from: None,
             clock: (!growth.is_over()).then(|| WorkerClock {
-                meter: Meter::new(),
+                // Asked for, as others wait.
+                meter: match growth.changes.load(Ordering::Relaxed) {
+                    0 => Meter::new(),
+                    _ => Meter::of_waiting(),
+                },
                 since: Instant::now(),
                 busy: Duration::ZERO,
                 work: 0,

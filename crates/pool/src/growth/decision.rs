@@ -147,12 +147,22 @@ impl BusyTime {
     /// True if a piece of work took so long that another worker, or a look at the clock after each, is
     /// nothing beside it.
     pub(super) fn is_slow(self) -> bool {
-        self.busy >= SLOW * u32::try_from(self.work).unwrap_or(u32::MAX)
+        self.takes(SLOW)
     }
 
-    /// True if next to nothing of it was anything but waiting.
-    fn has_only_waited(self) -> bool {
-        self.running * WAITED < self.busy
+    /// True if a piece of work took so long or longer.
+    fn takes(self, time: Duration) -> bool {
+        self.busy >= time * u32::try_from(self.work).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the number of times as many workers to try. What they wait for may be all that holds
+    /// them up; and where each measurement takes long, there is less time for several.
+    fn times_as_many(self) -> usize {
+        match self.running * WAITED < self.busy {
+            true if self.takes(VERY_SLOW) => 16,
+            true => 4,
+            false => 2,
+        }
     }
 
     /// Returns the work that so many workers finish in a second: those who are at work all the
@@ -171,6 +181,12 @@ struct Throughput {
 }
 
 impl Throughput {
+    /// Returns the number of workers from which on these have finished no more than the `fewer`, if
+    /// each did as much as one of those up to there.
+    fn knee(self, fewer: Throughput) -> f64 {
+        fewer.workers as f64 * self.rate / fewer.rate
+    }
+
     /// True if these workers do so much more than those `fewer` that the difference is worth
     /// having: a fifth more for twice as many.
     fn is_worth_more_than(self, fewer: Throughput) -> bool {
@@ -182,8 +198,19 @@ impl Throughput {
 /// Time for a file that is slow: several starts of a thread. Cached ones are copied in a tenth of it.
 const SLOW: Duration = Duration::from_micros(500);
 
+/// Time for a file several requests of which a server across a country answers.
+const VERY_SLOW: Duration = Duration::from_millis(2);
+
+/// Part of what as many times the workers would bring at best, from which on more are tried.
+const GROWS: f64 = 0.75;
+
+/// Times as much as before that is worth having, and the part of the workers beyond the knee that is
+/// kept, for its measurement is not exact.
+const WORTH_HAVING: f64 = 1.2;
+const BEYOND_KNEE: f64 = 1.25;
+
 /// Decisions after a trial that failed, before the next one. They are twice as many each time.
-const PAUSE: u32 = 16;
+const PAUSE: u32 = 4;
 
 /// The longest such pause.
 const LONGEST_PAUSE: u32 = 1024;
@@ -238,8 +265,9 @@ impl Climb {
         };
         match self.before.take() {
             Some(before) if before.workers < workers => {
-                if !now.is_worth_more_than(before) {
-                    return self.fewer_than_tried(before, workers);
+                let knee = now.knee(before);
+                if knee < GROWS * workers as f64 {
+                    return self.settle(before, knee, workers);
                 }
                 self.has_gained();
             }
@@ -268,9 +296,7 @@ impl Climb {
         if !has_waited {
             return workers;
         }
-        // What they wait for may be all that holds them up.
-        let times = if measured.has_only_waited() { 4 } else { 2 };
-        let wanted = workers.saturating_mul(times).min(most);
+        let wanted = workers.saturating_mul(measured.times_as_many()).min(most);
         let next = wanted.min(workers.saturating_add(more)).max(workers);
         if next > usual && next < workers + (workers / 3).max(1) {
             // What so few bring is less than two measurements of the same differ.
@@ -290,16 +316,15 @@ impl Climb {
         (now.workers / 2).max(usual)
     }
 
-    /// Returns the number that follows one that brought too little: half of it, if that is still
-    /// more than before.
-    fn fewer_than_tried(&mut self, before: Throughput, tried: usize) -> usize {
-        let half = tried / 2;
-        if half > before.workers {
-            self.before = Some(before);
-            return half;
-        }
-        self.has_failed(before.rate);
-        before.workers
+    /// Returns the number that follows `tried`, which brought less than it might: that of the knee,
+    /// or the one before if so many bring too little.
+    fn settle(&mut self, before: Throughput, knee: f64, tried: usize) -> usize {
+        let wanted = match knee < WORTH_HAVING * before.workers as f64 {
+            true => before.workers,
+            false => tried.min((BEYOND_KNEE * knee).ceil() as usize),
+        };
+        self.has_failed(before.rate * knee.max(before.workers as f64) / before.workers as f64);
+        wanted
     }
 
     fn has_gained(&mut self) {
@@ -469,8 +494,12 @@ mod tests {
         let places: [Place; 3] = [|_| (0.001, 2e-5), |_| (0.008, 2e-5), |_| (0.04, 2e-5)];
         for place in places {
             let (numbers, took) = simulated(&[place], 3000);
-            assert_eq!(numbers[..4], [8, 32, 128, 128], "{numbers:?}");
-            // Three decisions take two windows each.
+            let first: &[usize] = match place(2).0 < 0.002 {
+                true => &[8, 32, 128, 128],
+                false => &[32, 128, 128],
+            };
+            assert!(numbers.starts_with(first), "{numbers:?}");
+            // Each decision takes two windows.
             let best = best(place, 3000);
             assert!(took < 1.2 * best + 0.012, "{took} {best}: {numbers:?}");
         }
@@ -490,13 +519,39 @@ mod tests {
     fn what_takes_one_at_a_time_gets_no_more_than_usual() {
         let decompressor: Place = |n| (0.00009 * (n as f64).powf(1.37), 8e-6);
         let arm: Place = |n| (0.004 * n as f64, 1e-5);
-        for place in [decompressor, arm] {
+        let slower_arm: Place = |n| (0.004 * (n as f64).powf(1.2), 1e-5);
+        for place in [decompressor, arm, slower_arm] {
             let (numbers, took) = simulated(&[place], 3000);
             let usual = numbers.iter().filter(|number| **number == 2).count();
             assert!(usual * 10 > numbers.len() * 9, "{numbers:?}");
             let two = fixed(place, 3000, 2);
             assert!(took < 1.1 * two, "{took} {two}");
         }
+    }
+
+    /// Checks that a trial beyond what a server answers at a time ends near that number at once.
+    #[test]
+    fn what_a_trial_shows_decides_how_many_stay() {
+        // So many workers of 10 ms a file each.
+        let after = |server: usize| {
+            let measured = |workers: usize| {
+                let wait = 10 * MS * workers.max(server) as u32 / server as u32;
+                BusyTime {
+                    busy: wait * 1000,
+                    running: MS,
+                    work: 1000,
+                }
+            };
+            let (mut climb, mut workers) = (Climb::new(), 2);
+            [(); 4].map(|()| {
+                workers = climb.next(workers, measured(workers), 2, 128, 9999);
+                workers
+            })
+        };
+        assert_eq!(after(2), [32, 2, 2, 2]);
+        assert_eq!(after(5), [32, 7, 7, 7]);
+        assert_eq!(after(20), [32, 25, 25, 25]);
+        assert_eq!(after(100), [32, 128, 128, 128]);
     }
 
     #[test]

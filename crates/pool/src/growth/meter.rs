@@ -33,6 +33,14 @@ impl Meter {
         }
     }
 
+    /// Makes the meter of a thread that will wait, so that its first lap is known.
+    pub(super) fn of_waiting() -> Meter {
+        Meter {
+            cpu: cpu_time(),
+            schedule: Schedule::open().filter(|(_, now)| now.turns > 0),
+        }
+    }
+
     /// Returns the time since the last lap in which the thread had the CPU or wanted it; more than
     /// `busy`, the time in which it had something to do, if it wanted it otherwise too.
     ///
@@ -49,8 +57,7 @@ impl Meter {
         if busy.saturating_sub(running) <= little {
             return Some(running);
         }
-        let file = File::open("/proc/thread-self/schedstat").ok()?;
-        let now = Schedule::read(&file)?;
+        let (file, now) = Schedule::open()?;
         self.schedule = Some((file, now));
         // All delay since the thread's start is an upper bound of the lap's. As long a lap is known to
         // have waited even so if most of it is missing.
@@ -69,6 +76,12 @@ fn running_between(before: Schedule, now: Schedule, on_cpu: Duration, busy: Dura
 }
 
 impl Schedule {
+    fn open() -> Option<(File, Schedule)> {
+        let file = File::open("/proc/thread-self/schedstat").ok()?;
+        let now = Schedule::read(&file)?;
+        Some((file, now))
+    }
+
     fn read(file: &File) -> Option<Schedule> {
         let mut text = [0; 64];
         let len = file.read_at(&mut text, 0).ok()?;
@@ -134,6 +147,15 @@ mod tests {
         laps(spin, |busy, running| {
             running.is_some_and(|running| running * 8 > busy * 7)
         });
+    }
+
+    #[test]
+    fn who_joins_those_that_wait_knows_its_first_lap() {
+        let counts = Schedule::open();
+        let meter = Meter::of_waiting();
+        let knows = counts.is_some_and(|(_, schedule)| schedule.turns > 0);
+        assert_eq!(meter.schedule.is_some(), knows);
+        assert!(Meter::new().schedule.is_none());
     }
 
     #[test]
