@@ -617,7 +617,8 @@ impl Undo<'_> {
         }
     }
 
-    /// Records the restored file; returns the outcome, with what is missing of it.
+    /// Records the restored file, which has this name in `dir`; returns the outcome, with what is
+    /// missing of it.
     fn done(
         &mut self,
         entry: &JournalStep,
@@ -626,24 +627,11 @@ impl Undo<'_> {
         dir: &OwnedFd,
         mut lost: Vec<String>,
     ) -> UndoOutcome {
-        lost.extend(self.stands_at(entry, id, path, dir));
+        let name = dirfd::name(split(path).1);
+        let found = name.and_then(|name| meta::stat_at(dir, &name)).ok();
+        let names = found.filter(|stat| stat.id == id).map(|stat| stat.nlink);
+        lost.extend(self.stands(entry, id, path, names.unwrap_or(u64::MAX)));
         UndoOutcome::Restored { lost }
-    }
-
-    /// Records the restored file that has this name in `dir`.
-    fn stands_at(
-        &mut self,
-        entry: &JournalStep,
-        id: Identity,
-        path: &[u8],
-        dir: &OwnedFd,
-    ) -> Option<String> {
-        let names = dirfd::name(split(path).1)
-            .and_then(|name| meta::stat_at(dir, &name))
-            .ok()
-            .filter(|stat| stat.id == id)
-            .map(|stat| stat.nlink);
-        self.stands(entry, id, path, names.unwrap_or(u64::MAX))
     }
 
     /// Records a file that is in its place, or would be, and has so many names; returns the message

@@ -59,29 +59,12 @@ pub(super) enum Another {
 }
 
 /// Copy as which a file is made again.
-pub(super) struct PlannedCopy<'t> {
-    source: ContentSource<'t>,
+pub(super) struct PlannedCopy {
+    /// The kept file, if the content comes from that.
+    kept: Option<OpenFile>,
     pub(super) metadata: FileMetadata,
     /// Parts of the recorded metadata that it is not entitled to.
     pub(super) left_out: Vec<String>,
-}
-
-/// File that has the content of a copy.
-enum ContentSource<'t> {
-    There(&'t OpenFile),
-    Kept(Box<OpenFile>),
-    /// A dry run would have made it by then.
-    Foreseen,
-}
-
-impl ContentSource<'_> {
-    fn file(&self) -> Option<&OpenFile> {
-        match self {
-            ContentSource::There(held) => Some(held),
-            ContentSource::Kept(held) => Some(held),
-            ContentSource::Foreseen => None,
-        }
-    }
 }
 
 /// Reason why nothing is lost with a name that a file loses.
@@ -270,7 +253,8 @@ impl Undo<'_> {
             return Err(Skip::Changed);
         }
         let planned = self.planned_copy(entry, there)?;
-        let made = self.copy_of(entry, &planned, dir)?;
+        let source = planned.kept.as_ref().or(there).ok_or(Skip::Gone)?;
+        let made = self.copy_of(entry, source, &planned.metadata, dir)?;
         // From here on it is not merely a copy in the making.
         let renamed = self
             .temps
@@ -284,26 +268,27 @@ impl Undo<'_> {
 
     /// Returns the copy as which the entry's file is made again: of the file that is `there`, or else
     /// of the kept one, with the recorded metadata.
-    pub(super) fn planned_copy<'t>(
+    pub(super) fn planned_copy(
         &self,
         entry: &JournalStep,
-        there: Option<&'t OpenFile>,
-    ) -> Result<PlannedCopy<'t>, Skip> {
+        there: Option<&OpenFile>,
+    ) -> Result<PlannedCopy, Skip> {
         let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
-        let source = match there {
-            Some(held) if held.stat.kind() == FileKind::File => ContentSource::There(held),
-            _ if self.foresees_kept(entry) => ContentSource::Foreseen,
-            _ => ContentSource::Kept(Box::new(self.kept_file(entry)?)),
+        let there = there.filter(|held| held.stat.kind() == FileKind::File);
+        let kept = match there.is_some() || self.foresees_kept(entry) {
+            true => None,
+            false => Some(self.kept_file(entry)?),
         };
-        let (metadata, left_out) = match source.file() {
-            Some(held) => {
-                self.prove_source(entry, held)?;
-                entitled(metadata, &held.stat, None)
+        let (metadata, left_out) = match kept.as_ref().or(there) {
+            Some(source) => {
+                self.prove_source(entry, source)?;
+                entitled(metadata, &source.stat, None)
             }
+            // A dry run would have made it by then.
             None => (metadata, Vec::new()),
         };
         Ok(PlannedCopy {
-            source,
+            kept,
             metadata,
             left_out,
         })
@@ -312,10 +297,10 @@ impl Undo<'_> {
     fn copy_of(
         &self,
         entry: &JournalStep,
-        planned: &PlannedCopy<'_>,
+        source: &OpenFile,
+        metadata: &FileMetadata,
         dir: &OwnedFd,
     ) -> Result<ProvenCopy, Skip> {
-        let source = planned.source.file().ok_or(Skip::Gone)?;
         let made = copy(
             CopiedFile {
                 file: &source.file,
@@ -323,7 +308,7 @@ impl Undo<'_> {
                 blocks: Blocks::Own,
                 original: None,
             },
-            &planned.metadata,
+            metadata,
             Some(&entry.target.flags()),
             dir,
             &self.temps,
