@@ -16,7 +16,7 @@ use crate::report::diagnostic::Diagnostic;
 use crate::session::{Outcome, Session};
 
 /// Reads a report and leaves out the files that the options do. A file counts as in a search: by
-/// sizes, `--include`, `--exclude` and `--no-hidden`, each path below the root that it was found
+/// sizes, times, `--include`, `--exclude` and `--no-hidden`, each path below the root that it was found
 /// under. Options that a report cannot answer are refused with the command line.
 pub fn read(session: &Session, report: &Path, walk: &WalkArgs) -> Outcome<Saved> {
     let shown = bc_fs::escape(report.as_os_str().as_encoded_bytes()).into_owned();
@@ -55,6 +55,8 @@ struct Filter {
     no_hidden: bool,
     least: u64,
     most: u64,
+    newer: Option<i64>,
+    older: Option<i64>,
 }
 
 impl Filter {
@@ -64,18 +66,27 @@ impl Filter {
                 .map_err(|text| session.fatal(format!("{which}: {text}")))
         };
         let (least, most) = session.sizes(walk, 0)?;
+        let (newer, older) = session.times(walk)?;
         Ok(Filter {
             include: globs("--include", &walk.include)?,
             exclude: globs("--exclude", &walk.exclude)?,
             no_hidden: walk.no_hidden,
             least,
             most: most.unwrap_or(u64::MAX),
+            newer,
+            older,
         })
     }
 
     fn takes(&self, file: &FileRef) -> bool {
         let size = file.stamp.size;
         if size < self.least || size > self.most {
+            return false;
+        }
+        let modified = file.stamp.mtime_ns;
+        if self.newer.is_some_and(|bound| modified <= bound)
+            || self.older.is_some_and(|bound| modified >= bound)
+        {
             return false;
         }
         let path = file.relative();

@@ -44,6 +44,8 @@ fn tree(args: &ManifestArgs, session: &Session) -> Outcome<TreeOptions> {
         .exclude(bytes(&args.walk.exclude))
         .min_size(walk.min_size)
         .max_size(walk.max_size)
+        .newer(walk.newer)
+        .older(walk.older)
         .ignore_files(walk.ignore_files)
         .entries(Entries::All)
         .xattrs(match args.xattrs {

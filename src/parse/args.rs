@@ -9,6 +9,8 @@ use bc_read::Choice as Reader;
 use clap::builder::{ArgExt, OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args, ValueEnum};
 
+use crate::parse::time::TimeBound;
+
 /// The mark of an option that a file or the environment may set.
 #[derive(Clone, Copy, Debug)]
 pub struct Configurable;
@@ -176,6 +178,15 @@ pub struct WalkArgs {
     /// Only files of at most SIZE
     #[arg(add = Configurable, long, value_name = "SIZE")]
     pub max_size: Option<Size>,
+    /// Only files modified after TIME: a date, a time, or how long ago (2d, 12h, 30m)
+    ///
+    /// 2024-05-31 is its first moment in UTC; 2024-05-31T18:00:00+02:00 has a time and an offset, and @N is N
+    /// seconds since 1970: --newer=@$(stat -c %.9Y FILE) means after FILE. Directories and links are not filtered.
+    #[arg(long, value_name = "TIME", alias = "changed-within")]
+    pub newer: Option<TimeBound>,
+    /// Only files modified before TIME, written as for --newer
+    #[arg(long, value_name = "TIME", alias = "changed-before")]
+    pub older: Option<TimeBound>,
     /// Honour .gitignore and .ignore files
     ///
     /// Their lines mean what they mean to git. One that cannot be understood is left out and named, and counts as a

@@ -11,6 +11,7 @@ pub mod environment;
 pub mod help;
 pub mod hints;
 pub mod names;
+pub mod time;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

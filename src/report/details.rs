@@ -230,6 +230,8 @@ const LEFT_OUT: [(SkipReason, &str, &str); SkipReason::ALL.len()] = [
     ),
     (SkipReason::TooSmall, "too small", "too small (--min-size)"),
     (SkipReason::TooLarge, "too large", "too large (--max-size)"),
+    (SkipReason::TooOld, "too old", "too old (--newer)"),
+    (SkipReason::TooNew, "too new", "too new (--older)"),
     (SkipReason::TooDeep, "too deep", "too deep (--max-depth)"),
     (SkipReason::Ignored, "ignored", "ignored (--ignore-files)"),
     (

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bc_fs::Size;
 use bc_fs::streams::Stream;
+use bc_manifest::time::format_rfc3339;
 use bc_pool::{Cancel, Effort, Start};
 use bc_read::Choice as Reader;
 use bc_walk::job::ErrorKind;
@@ -29,6 +30,7 @@ use crate::files::input::Input;
 use crate::files::output::Output;
 use crate::files::overlap::{Given, Precious, Refusal, of_output};
 use crate::parse::args::{Common, WalkArgs};
+use crate::parse::time::TimeBound;
 use crate::report::diagnostic::Diagnostic;
 use crate::report::{Exit, Report, details};
 
@@ -244,6 +246,7 @@ impl Session {
                 .map_err(|text| self.fatal(format!("{which}: {text}")))
         };
         let (min_size, max_size) = self.sizes(args, 0)?;
+        let (newer, older) = self.times(args)?;
         Ok(bc_walk::WalkOptions::default()
             .hidden(if args.no_hidden {
                 bc_walk::Hidden::Skip
@@ -265,6 +268,8 @@ impl Session {
             .exclude(globs("--exclude", &args.exclude)?)
             .min_size(min_size)
             .max_size(max_size)
+            .newer(newer)
+            .older(older)
             .ignore_files(if args.ignore_files {
                 bc_walk::IgnoreFiles::Honour
             } else {
@@ -302,6 +307,21 @@ impl Session {
                  --min-size={most}"
             ))),
             _ => Ok((wanted, most)),
+        }
+    }
+
+    /// Returns the times that a file is to be newer and older than. Two between which there is none
+    /// are refused.
+    pub fn times(&self, args: &WalkArgs) -> Outcome<(Option<i64>, Option<i64>)> {
+        let now = now();
+        let at = |bound: &Option<TimeBound>| bound.as_ref().map(|bound| bound.at(now));
+        match (at(&args.newer), at(&args.older)) {
+            (Some(newer), Some(older)) if newer >= older => Err(self.fatal(format!(
+                "--newer is {}, --older {}: no file can be both",
+                format_rfc3339(newer),
+                format_rfc3339(older)
+            ))),
+            times => Ok(times),
         }
     }
 

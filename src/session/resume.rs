@@ -13,6 +13,7 @@ use bc_walk::Shard;
 use crate::files::output::Output;
 use crate::parse::args::WalkArgs;
 use crate::parse::environment::state_dir;
+use crate::parse::time::TimeBound;
 use crate::report::diagnostic::Diagnostic;
 use crate::session::{Outcome, Session, now};
 
@@ -177,10 +178,14 @@ pub fn job(
     let least = number(walk.min_size.map(|size| size.0));
     let most = number(walk.max_size.map(|size| size.0));
     let depth = number(walk.max_depth.map(u64::from));
+    let newer = walk.newer.as_ref().map(TimeBound::recorded);
+    let older = walk.older.as_ref().map(TimeBound::recorded);
     for (name, value) in [
         ("--min-size", least),
         ("--max-size", most),
         ("--max-depth", depth),
+        ("--newer", newer),
+        ("--older", older),
     ] {
         if let Some(value) = value {
             job = job.with(name, value);

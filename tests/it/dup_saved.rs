@@ -53,6 +53,7 @@ fn options_that_choose_files_count() {
         ),
         ("--across-roots", &["in/.h/p", "in/p"]),
         ("--min-size=8", &["in/skip/deep/q"]),
+        ("--newer=2100-01-01", &[]),
         ("--max-size=8", &["in/.h/p", "in/p"]),
         ("--max-size=1M --min-size=1K", &[]),
         ("--exclude=skip", &["in/.h/p", "in/p"]),

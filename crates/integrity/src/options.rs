@@ -60,6 +60,10 @@ pub struct TreeOptions {
     pub min_size: u64,
     /// Largest file, in bytes.
     pub max_size: Option<u64>,
+    /// Time that files were modified after, in nanoseconds since 1970.
+    pub newer: Option<i64>,
+    /// Time that files were modified before, in nanoseconds since 1970.
+    pub older: Option<i64>,
     /// `.gitignore` and `.ignore` files.
     pub ignore_files: IgnoreFiles,
     /// Files only (as imported manifests have it), or everything.
@@ -78,6 +82,8 @@ bc_fs::setters! {
     exclude: Vec<Vec<u8>>,
     min_size: u64,
     max_size: Option<u64>,
+    newer: Option<i64>,
+    older: Option<i64>,
     ignore_files: IgnoreFiles,
     entries: Entries,
     xattrs: XattrPolicy,
@@ -94,6 +100,8 @@ impl Default for TreeOptions {
             exclude: Vec::new(),
             min_size: 0,
             max_size: None,
+            newer: None,
+            older: None,
             ignore_files: IgnoreFiles::Off,
             entries: Entries::All,
             xattrs: XattrPolicy::Skip,
@@ -113,6 +121,8 @@ impl TreeOptions {
             exclude: walk.exclude.patterns().to_vec(),
             min_size: walk.min_size,
             max_size: walk.max_size,
+            newer: walk.newer,
+            older: walk.older,
             ignore_files: walk.ignore_files,
             ..TreeOptions::default()
         }
@@ -135,6 +145,8 @@ impl TreeOptions {
             .exclude(globs(&self.exclude)?)
             .min_size(self.min_size)
             .max_size(self.max_size)
+            .newer(self.newer)
+            .older(self.older)
             .ignore_files(self.ignore_files)
             .metadata(Metadata::Full)
             .entries(self.entries))
@@ -163,10 +175,17 @@ impl TreeOptions {
             "entries": if self.entries == Entries::All { "all" } else { "files" },
             "xattrs": self.xattrs == XattrPolicy::Record,
         });
-        match options {
+        let mut options = match options {
             Value::Object(map) => map,
             _ => Map::new(),
+        };
+        // Versions that do not know them read the manifests without them.
+        for (key, time) in [("newer", self.newer), ("older", self.older)] {
+            if let Some(time) = time {
+                options.insert(key.to_owned(), json!(time));
+            }
         }
+        options
     }
 
     /// Reads the options that [`to_json`](Self::to_json) wrote. Absent options have their defaults;
@@ -218,6 +237,8 @@ impl TreeOptions {
             "exclude" => self.exclude = patterns(value)?,
             "min_size" => self.min_size = value.as_u64()?,
             "max_size" => self.max_size = optional(value)?,
+            "newer" => self.newer = Some(value.as_i64()?),
+            "older" => self.older = Some(value.as_i64()?),
             "ignore_files" => {
                 self.ignore_files = pick(value, IgnoreFiles::Honour, IgnoreFiles::Off)?;
             }
@@ -359,6 +380,8 @@ mod tests {
             exclude: vec![b"\xc3\xa9/**".to_vec(), b"x".to_vec()],
             min_size: 1,
             max_size: Some(u64::MAX),
+            newer: Some(-1),
+            older: Some(i64::MAX),
             ignore_files: IgnoreFiles::Honour,
             entries: Entries::Files,
             xattrs: XattrPolicy::Record,

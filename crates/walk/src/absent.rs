@@ -56,6 +56,8 @@ fn hides_contents(reason: SkipReason) -> bool {
         SkipReason::NotIncluded
             | SkipReason::TooSmall
             | SkipReason::TooLarge
+            | SkipReason::TooOld
+            | SkipReason::TooNew
             | SkipReason::LeftOut
             | SkipReason::Symlink
             | SkipReason::Special

@@ -4,7 +4,10 @@
 use bc_fs::mount::Traits;
 
 use crate::ignores::Ignores;
-use crate::{BasicStat, Entries, FileKind, FileSystems, Hidden, Identity, OwnFile, WalkOptions};
+use crate::{
+    BasicStat, Entries, FileKind, FileSystems, Hidden, Identity, Metadata, OwnFile, Stamp,
+    WalkOptions,
+};
 
 /// Makes the reasons and their counters of one table.
 macro_rules! reasons {
@@ -64,6 +67,10 @@ reasons! {
     TooSmall: too_small,
     /// Files above the largest size.
     TooLarge: too_large,
+    /// Files modified too long ago.
+    TooOld: too_old,
+    /// Files modified too recently.
+    TooNew: too_new,
     /// Symbolic links that were not followed, and broken ones.
     Symlink: symlinks,
     /// FIFOs, sockets and devices.
@@ -95,7 +102,7 @@ pub struct SkippedPath {
 /// Entries that are missing in the listing of one directory.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Gap {
-    /// Entries that filters left out: by name, pattern, size, ignore file or depth, or because the
+    /// Entries that filters left out: by name, pattern, size, time, ignore file or depth, or because the
     /// options leave them out. A directory counts as one.
     pub filtered: u64,
     /// True if reading it, or asking for one of its entries, failed.
@@ -124,6 +131,8 @@ impl Skipped {
             + self.not_included
             + self.too_small
             + self.too_large
+            + self.too_old
+            + self.too_new
             + self.ignored
             + self.left_out
             + self.too_deep
@@ -201,11 +210,23 @@ impl WalkOptions {
     }
 
     /// True if a file has to be looked at for [`filter_identity`](Self::filter_identity) or
-    /// [`filter_size`](Self::filter_size). `ino` is its number if its directory lists that.
+    /// [`filter_stamp`](Self::filter_stamp). `ino` is its number if its directory lists that.
     #[inline]
     pub(crate) fn filters_by_stat(&self, ino: Option<u64>) -> bool {
         let may_be = |own: &OwnFile| ino.is_none_or(|ino| own.id().ino == ino);
-        self.min_size > 0 || self.max_size.is_some() || self.leave_out.iter().any(may_be)
+        self.min_size > 0
+            || self.max_size.is_some()
+            || self.newer.is_some()
+            || self.older.is_some()
+            || self.leave_out.iter().any(may_be)
+    }
+
+    /// Returns what is asked of a file: the metadata that are wanted, and those that filters need.
+    pub(crate) fn stat_level(&self) -> Metadata {
+        match self.newer.is_some() || self.older.is_some() {
+            true => self.metadata.max(Metadata::Basic),
+            false => self.metadata,
+        }
     }
 
     /// Filters by identity; the path of the file and its state are asked for where its number may be
@@ -221,13 +242,20 @@ impl WalkOptions {
         is_left_out.then_some(SkipReason::LeftOut)
     }
 
-    /// Filters by a file's size in bytes.
-    pub(crate) fn filter_size(&self, size: u64) -> Option<SkipReason> {
-        if size < self.min_size {
+    /// Filters by a file's size and its time of modification.
+    pub(crate) fn filter_stamp(&self, stamp: &Stamp) -> Option<SkipReason> {
+        let modified = stamp.mtime_ns;
+        if stamp.size < self.min_size {
             return Some(SkipReason::TooSmall);
         }
-        let is_too_large = self.max_size.is_some_and(|most| size > most);
-        is_too_large.then_some(SkipReason::TooLarge)
+        if self.max_size.is_some_and(|most| stamp.size > most) {
+            return Some(SkipReason::TooLarge);
+        }
+        if self.newer.is_some_and(|bound| modified <= bound) {
+            return Some(SkipReason::TooOld);
+        }
+        let is_too_new = self.older.is_some_and(|bound| modified >= bound);
+        is_too_new.then_some(SkipReason::TooNew)
     }
 
     /// Filters by depth: the levels below its root of a directory that would be read.

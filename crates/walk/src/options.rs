@@ -213,6 +213,10 @@ pub struct WalkOptions {
     pub min_size: u64,
     /// Largest size in bytes of a file to list.
     pub max_size: Option<u64>,
+    /// Time that a file to list was modified after, in nanoseconds since 1970.
+    pub newer: Option<i64>,
+    /// Time that a file to list was modified before, in nanoseconds since 1970.
+    pub older: Option<i64>,
     /// `.gitignore` and `.ignore` files.
     pub ignore_files: IgnoreFiles,
     /// Metadata to find out about each entry.
@@ -247,6 +251,8 @@ bc_fs::setters! {
     only: Option<Arc<ExactPaths>>,
     min_size: u64,
     max_size: Option<u64>,
+    newer: Option<i64>,
+    older: Option<i64>,
     ignore_files: IgnoreFiles,
     metadata: Metadata,
     file_stats: FileStats,
@@ -269,5 +275,7 @@ impl WalkOptions {
             || self.max_depth.is_some()
             || self.min_size > 0
             || self.max_size.is_some()
+            || self.newer.is_some()
+            || self.older.is_some()
     }
 }

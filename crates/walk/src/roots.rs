@@ -290,7 +290,7 @@ fn filter(
     options
         .filter_identity(stat.id, || canonical(path), state)
         .or_else(|| options.filter_path(matched, FileKind::File, None))
-        .or_else(|| options.filter_size(stat.stamp.size))
+        .or_else(|| options.filter_stamp(&stat.stamp))
 }
 
 /// True if it is enough to know of a regular file that it is one: nothing else is asked about the
@@ -359,7 +359,7 @@ fn probe_all(
                     path,
                     parent.flatten(),
                     &near,
-                    options.metadata,
+                    options.stat_level(),
                     &mut ancestors,
                 );
                 part.push((index, probe));

@@ -60,7 +60,9 @@ impl UniquePlan {
             .include(Globs::default())
             .max_depth(None)
             .min_size(0)
-            .max_size(None);
+            .max_size(None)
+            .newer(None)
+            .older(None);
         of_paths.entries = Entries::All;
         let mut options = UniqueOptions::new();
         options.scan = options

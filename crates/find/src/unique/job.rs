@@ -126,7 +126,7 @@ impl Search {
     }
 
     /// Returns the walks of the trees and of the archives. Filters choose among the trees' files; a
-    /// reference copy in an archive may lie at any depth and have any name and size.
+    /// reference copy in an archive may lie at any depth and have any name, size and time.
     fn walks(&self) -> [WalkOptions; 2] {
         let walk = self.walk.clone().metadata(Metadata::Basic);
         let of_archives = walk
@@ -134,7 +134,9 @@ impl Search {
             .include(Globs::default())
             .max_depth(None)
             .min_size(0)
-            .max_size(None);
+            .max_size(None)
+            .newer(None)
+            .older(None);
         [walk.entries(Entries::All), of_archives]
     }
 

@@ -73,7 +73,7 @@ impl Worker<'_> {
             self.skips(task, Some(bytes), Some(SkipReason::Repeated));
             return Ok(());
         }
-        let looked = self.look(task, reading, name, kind, options.metadata);
+        let looked = self.look(task, reading, name, kind, options.stat_level());
         let Some(looked) = looked else {
             return Ok(());
         };
@@ -250,14 +250,15 @@ impl Worker<'_> {
         if known.is_some() || !needed {
             return Ok(known);
         }
-        let stat = stat_at(reading.fd, name, Symlinks::Skip, options.metadata).map_err(system)?;
+        let stat =
+            stat_at(reading.fd, name, Symlinks::Skip, options.stat_level()).map_err(system)?;
         if stat.kind() != kind {
             return Err(ErrorKind::Changed);
         }
         Ok(Some(stat))
     }
 
-    /// Filters by identity and size; counts the reason.
+    /// Filters by identity, size and time; counts the reason.
     fn is_filtered_by_stat(
         &mut self,
         kind: FileKind,
@@ -271,7 +272,7 @@ impl Worker<'_> {
         let walk_root = &self.context.walk_roots[candidate.task.walk_root as usize];
         let (kernel_path, state) = (|| candidate.kernel_path(walk_root), || candidate.state());
         let reason = options.filter_identity(stat.id, kernel_path, state);
-        let reason = reason.or_else(|| options.filter_size(stat.stamp.size));
+        let reason = reason.or_else(|| options.filter_stamp(&stat.stamp));
         self.skips(candidate.task, Some(candidate.name.to_bytes()), reason)
     }
 

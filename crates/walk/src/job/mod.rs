@@ -34,7 +34,7 @@ impl WalkOptions {
     /// ```
     ///
     /// # Errors
-    /// If there is no path, one is not there, or no file can have the sizes that are asked for; if
+    /// If there is no path, one is not there, or no file can have the sizes and times that are asked for; if
     /// it was cancelled; if a worker panicked. Of a single file never: see [`Listing::errors`].
     pub fn run<P: AsRef<Path>>(
         &self,
@@ -85,7 +85,12 @@ impl WalkOptions {
                 "files of at least {} and at most {most} bytes: none can be both",
                 self.min_size
             ))),
-            _ => Ok(()),
+            _ => match (self.newer, self.older) {
+                (Some(newer), Some(older)) if newer >= older => Err(Error::usage(format!(
+                    "files modified after {newer} and before {older} nanoseconds since 1970: none can be both"
+                ))),
+                _ => Ok(()),
+            },
         }
     }
 }

@@ -88,6 +88,32 @@ fn sizes() {
 }
 
 #[test]
+fn times() {
+    let tree = Tree::with(&["a", "d/b", "d/c", "e"]);
+    for (name, seconds) in [("a", 10), ("d/b", 20), ("d/c", 30), ("e", 40), ("d", 50)] {
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        let file = fs::File::open(tree.path(name.as_bytes())).unwrap();
+        file.set_modified(time).unwrap();
+    }
+    let at = |seconds: i64| Some(seconds * 1_000_000_000);
+    for (newer, older, expected, counts) in [
+        (at(10), at(40), &["d/b", "d/c"][..], (1, 1)),
+        (at(20), None, &["d/c", "e"][..], (2, 0)),
+        (None, at(20), &["a"][..], (0, 3)),
+    ] {
+        let options = WalkOptions::default().newer(newer).older(older);
+        let (names, listing) = walked(&tree, &[], &options);
+        assert_eq!(names, expected);
+        let skipped = listing.skipped();
+        assert_eq!((skipped.too_old, skipped.too_new), counts);
+        assert_eq!(skipped.filtered(), skipped.total());
+    }
+    // A root that is a file is filtered as any other.
+    let (names, _) = walked(&tree, &["a", "e"], &WalkOptions::default().newer(at(10)));
+    assert_eq!(names, ["e"]);
+}
+
+#[test]
 fn depth() {
     let tree = Tree::with(&["1", "a/2", "a/b/3", "a/b/c/4"]);
     for (depth, expected, too_deep) in [
