@@ -160,6 +160,17 @@ pub struct PruneArgs {
     /// Which file of a group stays: first, last, newest, oldest, shortest-path, longest-path, most-links, path:GLOB, name:GLOB (repeatable)
     #[arg(long, value_name = "RULE")]
     pub keep: Vec<OsString>,
+    /// Keep at least N copies of each content: files of their own, each compared with the kept one
+    ///
+    /// --keep orders them. Names of one file are one copy. Where fewer than N can be proven nothing goes.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1",
+        value_parser = clap::value_parser!(u32).range(1..),
+        conflicts_with = "interactive"
+    )]
+    pub keep_copies: u32,
     /// Print the steps, change nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
@@ -231,7 +242,8 @@ pub struct UndoArgs {
 pub const LEAST: Size = Size(1);
 
 /// Options that make no sense for whole directories.
-const WHOLE: [&str; 6] = [
+const WHOLE: [&str; 7] = [
+    "keep_copies",
     "from",
     "match_hardlinks",
     "follow_symlinks",

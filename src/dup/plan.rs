@@ -212,7 +212,8 @@ impl PrunePlan {
                 true => Roots::Across,
                 false => Roots::Any,
             },
-        );
+        )
+        .copies(args.keep_copies as usize);
         if args.ignore_metadata {
             options.on_metadata_diff = OnMetadataDiff::Ignore;
         }

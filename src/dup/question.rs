@@ -118,11 +118,15 @@ fn question(options: &PruneOptions, planned: &Planned, dirs: u64, references: bo
         (false, _) => "",
     };
     let each = if planned.groups == 1 { "" } else { " of each" };
+    let further = match options.rules.copies {
+        0 | 1 => String::new(),
+        copies => format!(" and {} more", counted(copies as u64 - 1, "copy", "copies")),
+    };
     let beside = match options.rules.roots {
         Roots::Any | Roots::Chosen => "",
         Roots::Across => ", and what lies under the same PATH",
     };
-    format!("{done}, keeping {first}{kept_file}{each}{beside}?")
+    format!("{done}, keeping {first}{kept_file}{each}{further}{beside}?")
 }
 
 /// Returns `Delete 12 files (3.1 GiB) of 9 groups`

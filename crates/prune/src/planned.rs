@@ -8,6 +8,7 @@ use bc_fs::meta;
 use bc_fs::mount::Mounts;
 use bc_pool::Cancel;
 use bc_read::space::{Shares, Space};
+use bc_walk::Identity;
 
 use crate::check::dir;
 use crate::options::PruneOptions;
@@ -56,12 +57,20 @@ fn of_group(group: &FileGroup, options: &PruneOptions, mounts: &mut Mounts) -> (
         .collect();
     let spaces = found.iter().map(|names| Some(&names.first()?.1.space));
     let mut shares = Shares::of(spaces);
+    let reserved = options
+        .rules
+        .lasting(group, &inodes, kept_file.id)
+        .take(options.rules.further());
+    let reserved: Vec<Identity> = reserved.map(|inode| inode.id).collect();
     let moved = matches!(options.action, Action::Move(_));
     let (mut files, mut bytes) = (0, 0);
     for (nth, (inode, found)) in inodes.iter().zip(&found).enumerate() {
         let Some((_, file)) = found.first() else {
             continue;
         };
+        if reserved.contains(&inode.id) {
+            continue;
+        }
         let acted = |(index, _): &&(usize, PlannedFile)| {
             let target = &group.files[*index];
             options.rules.acts_on(inode, kept_file, target)

@@ -13,6 +13,7 @@ use crate::act::reflink;
 use crate::act::symlink;
 use crate::act::temp;
 use crate::check::abilities;
+use crate::check::compare::check_distinct;
 use crate::check::dir::CheckedAt;
 use crate::check::freed::Ledger;
 use crate::check::open_file::{self, OpenFile};
@@ -100,6 +101,12 @@ impl PruneRun<'_> {
             is_fresh: true,
             ..GroupState::default()
         };
+        let mut copies = Vec::new();
+        plan.reserve(|file| self.is_copy(&mut kept_file, file, &mut copies));
+        if !copies.is_empty() {
+            drop(copies);
+            kept_file.release();
+        }
         while !self.means.cancel.is_cancelled()
             && let Some(target) = plan.next()
         {
@@ -137,6 +144,34 @@ impl PruneRun<'_> {
         opened
             .map_err(|skip| self.outcomes.unusable(&file.path, skip))
             .ok()
+    }
+
+    /// Proves that a file is one more copy, with the same bytes as the kept file and apart from it and
+    /// the other copies.
+    fn is_copy(
+        &mut self,
+        kept_file: &mut OpenFile,
+        file: &FileRef,
+        copies: &mut Vec<OpenFile>,
+    ) -> bool {
+        let Some(mut held) = self.open_kept(file) else {
+            return false;
+        };
+        let mut others = std::iter::once(&*kept_file).chain(&*copies);
+        let proven = others
+            .try_for_each(|other| check_distinct(other, &held))
+            .and_then(|()| self.prove_content(kept_file, &mut held, &StepKind::Delete));
+        match proven {
+            Ok(_) => {
+                held.release();
+                copies.push(held);
+                true
+            }
+            Err(skip) => {
+                self.outcomes.unusable(&file.path, skip);
+                false
+            }
+        }
     }
 
     /// Processes one target; returns it where it has to be the kept file from here on.

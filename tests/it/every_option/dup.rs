@@ -277,6 +277,21 @@ pub const CASES: &[Case] = &[
             assert!(meta.nlink() <= 2, "{name}: {}", meta.nlink());
         }
     }),
+    ("dup prune", "keep-copies", |g| {
+        // Two files are kept of each content, so one of three goes.
+        g.t.write("k/1", "copies")
+            .write("k/2", "copies")
+            .write("k/3", "copies");
+        g.t.hard_link("k/1", "k/11");
+        g.bc("dup prune --action=delete --yes --keep=first --keep-copies=2 k")
+            .code(0);
+        let left = ["k/1", "k/11", "k/2", "k/3"].map(|name| g.t.join(name).exists());
+        assert_eq!(left, [true, true, true, false]);
+        g.bc("dup prune --action=delete --yes --keep-copies=0 k")
+            .code(2);
+        g.bc("dup prune --action=delete --yes --dirs --keep-copies=2 k")
+            .code(2);
+    }),
     ("dup prune", "journal", |g| {
         g.bc("dup prune --action=hardlink --journal=steps.jsonl d")
             .code(0);

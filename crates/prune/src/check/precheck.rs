@@ -221,7 +221,7 @@ impl PruneRun<'_> {
     }
 
     /// Proves that both files have the same bytes, while nobody writes to either.
-    fn prove_content(
+    pub(crate) fn prove_content(
         &mut self,
         kept_file: &mut OpenFile,
         held: &mut OpenFile,

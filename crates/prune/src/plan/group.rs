@@ -18,6 +18,8 @@ pub(crate) struct GroupPlan<'g> {
     candidates: VecDeque<(usize, &'g FileRef)>,
     /// Files of which no name could be opened to be kept.
     unusable: HashSet<Identity>,
+    /// Files that stay beside the kept one.
+    reserved: HashSet<Identity>,
     kept: Option<&'g FileRef>,
     /// The file that comes next.
     at: usize,
@@ -78,6 +80,7 @@ impl<'g> GroupPlan<'g> {
             candidates: eligible.flat_map(names).collect(),
             inodes,
             unusable: HashSet::new(),
+            reserved: HashSet::new(),
             kept: None,
             at: 0,
             names: None,
@@ -110,6 +113,33 @@ impl<'g> GroupPlan<'g> {
         None
     }
 
+    /// Chooses the files that stay beside the kept one: the first by the rules of which `is_copy`
+    /// says so for a name. A file that is no proven copy is left alone, so that nothing goes where
+    /// there are too few. Nothing is asked where no file would be left to act on.
+    pub(crate) fn reserve(&mut self, mut is_copy: impl FnMut(&'g FileRef) -> bool) {
+        let (Some(kept), most) = (self.kept, self.rules.further()) else {
+            return;
+        };
+        let others = self.rules.lasting(self.group, &self.inodes, kept.id);
+        let others: Vec<&Inode> = others
+            .filter(|inode| !self.unusable.contains(&inode.id))
+            .collect();
+        if others.len() <= most {
+            self.reserved.extend(others.iter().map(|inode| inode.id));
+            return;
+        }
+        for inode in others {
+            if self.reserved.len() == most {
+                return;
+            }
+            let mut names = self.rules.may_be_kept(self.group, inode);
+            match names.any(&mut is_copy) {
+                true => self.reserved.insert(inode.id),
+                false => self.unusable.insert(inode.id),
+            };
+        }
+    }
+
     /// Returns the next name to act on; `None` at the end, and before a file was chosen.
     pub(crate) fn next(&mut self) -> Option<TargetName<'g>> {
         let kept = self.kept?;
@@ -133,7 +163,7 @@ impl<'g> GroupPlan<'g> {
             }
             let inode = self.inodes.get(self.at)?;
             self.at += 1;
-            if self.unusable.contains(&inode.id) {
+            if self.unusable.contains(&inode.id) || self.reserved.contains(&inode.id) {
                 continue;
             }
             let order = NameOrder::of(self.group, inode, kept, self.rules);
@@ -260,6 +290,36 @@ mod tests {
         assert_eq!(lines, ["a/1 1", "b/3 1 last"]);
         let (kept, lines) = go(&group, &rules, |file| !file.protected, |_| Acted::Changed);
         assert_eq!((kept, lines.len()), (None, 0));
+    }
+
+    #[test]
+    fn as_many_copies_stay_as_are_asked_for() {
+        let group = group(&[("a/1", 1), ("a/2", 2), ("a/22", 2), ("a/3", 3), ("a/4", 4)]);
+        let left = |copies: usize, equal: &[u64]| {
+            let rules = by_path(Roots::Any).copies(copies);
+            let mut plan = GroupPlan::new(&group, &rules);
+            plan.choose(|file| (file.id.ino == 1).then_some(()));
+            let mut asked = Vec::new();
+            plan.reserve(|file| {
+                asked.push(file.id.ino);
+                equal.contains(&file.id.ino)
+            });
+            let mut acted = Vec::new();
+            while let Some(target) = plan.next() {
+                acted.push(target.file.id.ino);
+                plan.acted(&target, Acted::Changed);
+            }
+            (asked, acted)
+        };
+        assert_eq!(left(1, &[]), (vec![], vec![2, 2, 3, 4]));
+        assert_eq!(left(2, &[2]), (vec![2], vec![3, 4]));
+        assert_eq!(left(3, &[2, 3]), (vec![2, 3], vec![4]));
+        // Another one stays for a file that is no copy any more, which is left alone.
+        assert_eq!(left(2, &[3]), (vec![2, 2, 3], vec![4]));
+        // Too few are proven: nothing goes.
+        assert_eq!(left(3, &[4]).1, [0; 0]);
+        // Nothing could go.
+        assert_eq!(left(4, &[]), (vec![], vec![]));
     }
 
     #[test]

@@ -239,12 +239,23 @@ pub struct KeepRules {
     pub keep: Vec<Keep>,
     /// Names that may be acted on.
     pub roots: Roots,
+    /// Number of files of a content that stay at least, each with bytes of its own; 0 is 1.
+    pub copies: usize,
+}
+
+bc_fs::setters! {
+    KeepRules:
+    copies: usize,
 }
 
 impl KeepRules {
     /// Returns these rules, in order, for these names.
     pub fn new(keep: Vec<Keep>, roots: Roots) -> KeepRules {
-        KeepRules { keep, roots }
+        KeepRules {
+            keep,
+            roots,
+            copies: 1,
+        }
     }
 }
 
@@ -325,6 +336,23 @@ impl KeepRules {
     ) -> impl Iterator<Item = &'g FileRef> {
         let names = inode.names.iter().map(|index| &group.files[*index]);
         names.filter(|file| !is_ours(file.name()) && self.may_stay(file))
+    }
+
+    /// Returns the number of files that stay beside the kept one.
+    pub(crate) fn further(&self) -> usize {
+        self.copies.saturating_sub(1)
+    }
+
+    /// Returns the files that can stay beside the kept one, in order: those with a name that may be
+    /// kept.
+    pub(crate) fn lasting<'a>(
+        &'a self,
+        group: &'a FileGroup,
+        inodes: &'a [Inode],
+        kept: Identity,
+    ) -> impl Iterator<Item = &'a Inode> {
+        let others = inodes.iter().filter(move |inode| inode.id != kept);
+        others.filter(|inode| self.may_be_kept(group, inode).next().is_some())
     }
 
     /// True if other names may go because this one stays.
@@ -444,7 +472,7 @@ mod tests {
     fn kept(rules: &[&str], group: &FileGroup) -> String {
         let rules = KeepRules {
             keep: rules.iter().map(|rule| rule.parse().unwrap()).collect(),
-            roots: Roots::Any,
+            ..KeepRules::default()
         };
         let first = &rules.order(group)[0];
         String::from_utf8(group.files[first.names[0]].path.clone()).unwrap()
@@ -496,6 +524,7 @@ mod tests {
         let rules = KeepRules {
             keep: vec!["path:nowhere".parse().unwrap(), "first".parse().unwrap()],
             roots: Roots::Across,
+            ..KeepRules::default()
         };
         let group = FileGroup {
             files: vec![file("a/1", 1, 0, 1), file("b/1", 2, 0, 1)],

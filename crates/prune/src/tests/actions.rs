@@ -42,6 +42,47 @@ fn symlink_is_relative_and_leads_to_the_keeper() {
 }
 
 #[test]
+fn each_action_leaves_as_many_copies_as_are_asked_for() {
+    for action in [Action::Delete, Action::Hardlink, Action::Symlink] {
+        let tree = sample();
+        tree.write("d/last", content());
+        let groups = groups(tree.path());
+        // Of the same size and time, and no copy any more: another one stays for it.
+        let stat = fs::metadata(tree.join("b/one")).unwrap();
+        tree.write("b/one", vec![7; stat.len() as usize]);
+        tree.mtime("b/one", stat.mtime(), stat.mtime_nsec() as u32);
+        let mut options = options(action.clone());
+        options.rules.copies = 2;
+        let mut lines = Vec::new();
+        let summary = prune(groups, &options, None, &Cancel::new(), &mut |event| {
+            lines.push(format!("{event:?}"));
+        });
+        assert_eq!(summary.changed, 1, "{lines:?}");
+        let of = |name: &str| fs::symlink_metadata(tree.join(name)).ok();
+        let plain = |name: &str| of(name).is_some_and(|meta| meta.is_file());
+        assert!(plain("b/two") && plain("c/two-too"), "{lines:?}");
+        assert_ne!(inode(tree.join("a/keep")), inode(tree.join("b/two")));
+        assert!(plain("b/one"), "{lines:?}");
+        let last = of("d/last").filter(|meta| meta.is_file());
+        let kept = inode(tree.join("a/keep"));
+        assert!(last.is_none_or(|meta| meta.ino() == kept), "{lines:?}");
+    }
+}
+
+#[test]
+fn nothing_goes_where_too_few_copies_are_proven() {
+    let tree = sample();
+    let groups = groups(tree.path());
+    tree.write("b/one", b"another");
+    let mut options = options(Action::Delete);
+    options.rules.copies = 3;
+    let before = snapshot(tree.path());
+    let summary = prune(groups, &options, None, &Cancel::new(), &mut |_| {});
+    assert_eq!(summary.changed, 0);
+    assert_eq!(snapshot(tree.path()), before);
+}
+
+#[test]
 fn delete_leaves_every_name_of_the_keeper() {
     let tree = sample();
     let (summary, lines) = run(&tree, &options(Action::Delete));

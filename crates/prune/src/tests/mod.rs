@@ -199,7 +199,7 @@ pub(super) fn options(action: Action) -> PruneOptions {
         mode: RunMode::Execute,
         rules: KeepRules {
             keep: vec!["first".parse().unwrap()],
-            roots: Roots::Any,
+            ..KeepRules::default()
         },
         ..PruneOptions::new(action)
     }
