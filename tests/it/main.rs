@@ -137,6 +137,7 @@ mod prune_journals;
 mod prune_kills;
 mod rate;
 mod readme_integrity;
+mod recipe_lists;
 mod restore;
 mod restore_faults;
 mod resume;

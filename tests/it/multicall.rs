@@ -103,7 +103,10 @@ fn list_version_help() {
         let line = format!("{name} {}\n", env!("CARGO_PKG_VERSION"));
         assert_eq!(called.go().code(0).text(), line);
     }
-    t.bc_line("copy --version").go().code(0).stdout_has("bc copy ");
+    t.bc_line("copy --version")
+        .go()
+        .code(0)
+        .stdout_has("bc copy ");
     let help = t.bc_line("copy --help").go();
     assert!(!help.code(0).text().contains("-V, "));
 }
