@@ -522,6 +522,36 @@ fn a_content_outlives_an_edit_of_what_replaces_its_last_name() {
     }
 }
 
+/// What replaces the last name of a file, or a leftover, is on the disk before that goes.
+#[test]
+fn what_replaces_a_last_name_is_on_the_disk_first() {
+    type Left = fn(&TestTree);
+    let undone: [(Left, [u64; 2]); 2] = [
+        (|tree| drop(tree.remove("a/1")), [0, 1]),
+        (
+            |tree| drop(tree.write("b/.bc-dup.4194305.7.0.tmp", "same")),
+            [1, 0],
+        ),
+    ];
+    for (nth, (change, expected)) in undone.into_iter().enumerate() {
+        let tree = parted_from_its_other_name();
+        change(&tree);
+        let fault = faults::Fault::Errno(rustix::io::Errno::IO);
+        faults::arm(Point::first("fsync"), fault);
+        let (summary, lines) = undo_all(&tree, RunMode::Execute);
+        assert!(faults::disarm().reached, "{nth}: {lines:?}");
+        let counts = [summary.restored, summary.failed];
+        assert_eq!(
+            (counts, summary.leftovers),
+            (expected, 0),
+            "{nth}: {lines:?}"
+        );
+        let (summary, lines) = undo_as_foreseen(&tree);
+        assert_eq!(summary.failed, 0, "{nth}: {lines:?}");
+        assert!(temporaries(tree.path()).is_empty(), "{nth}: {lines:?}");
+    }
+}
+
 /// A process that has the file open goes on writing into it.
 #[test]
 fn the_last_name_of_a_file_that_is_open_for_writing_stays() {

@@ -365,7 +365,7 @@ impl Leftovers {
             let Some(found) = equal(entry, kept.as_deref_mut(), dir, name, cancel) else {
                 return false;
             };
-            match (mode, kept.as_deref()) {
+            match (mode, kept.as_deref_mut()) {
                 (RunMode::Execute, Some(kept)) => remove(kept, &found, temps).is_ok(),
                 (RunMode::Execute, None) => false,
                 (RunMode::DryRun, _) => dirfd::may_change(dir).is_ok(),
@@ -456,11 +456,12 @@ fn equal(
     same.is_ok_and(|same| same).then_some(found)
 }
 
-fn remove(kept: &OpenFile, found: &OpenFile, temps: &Temps) -> Result<(), Skip> {
-    match found.stat.id == kept.stat.id {
-        true => temp::delete_extra_link(kept, found),
-        false => temp::delete(kept, found, temps),
+fn remove(kept: &mut OpenFile, found: &OpenFile, temps: &Temps) -> Result<(), Skip> {
+    if found.stat.id == kept.stat.id {
+        return temp::delete_extra_link(kept, found);
     }
+    kept.settle()?;
+    temp::delete(kept, found, temps)
 }
 
 /// Returns the directories that a step has names in.

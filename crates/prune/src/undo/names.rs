@@ -25,6 +25,7 @@ use crate::check::meta::entitled;
 use crate::check::open_file::{OpenFile, identity_at};
 use crate::journal::{Index, JournalStep};
 use crate::leftovers;
+use crate::options::RunMode;
 use crate::skip::Skip;
 
 /// Places of names that no step took.
@@ -353,7 +354,7 @@ impl Undo<'_> {
     }
 
     /// Proves that the file with a temporary name, which is to have the name of this one, has all of
-    /// its content, where that goes with the name; it is watched until then.
+    /// its content, on the disk, where that goes with the name; it is watched until then.
     pub(super) fn replacement(
         &self,
         there: &OpenFile,
@@ -367,6 +368,9 @@ impl Undo<'_> {
         instead.watch()?;
         let size = there.stat.stamp.size;
         compare(&there.file, &instead.file, size, self.cancel)?;
+        if self.mode == RunMode::Execute {
+            instead.settle()?;
+        }
         Ok(Some(instead))
     }
 

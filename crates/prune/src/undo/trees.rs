@@ -206,7 +206,8 @@ impl Undo<'_> {
             return;
         };
         let stands = || match link_text(back.dir()?, &back.name).as_deref() == Some(text) {
-            true => Ok(()),
+            // An undo that was killed may have left it in memory.
+            true => Ok(content::sync_dir(back.dir()?)?),
             false => Err(Skip::Changed),
         };
         // One that stays keeps the directory that it is in.
