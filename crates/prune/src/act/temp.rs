@@ -276,7 +276,8 @@ pub(crate) fn delete(kept_file: &OpenFile, target: &OpenFile, temps: &Temps) -> 
 /// Removes a leftover name that is another name of the kept file. Another run that takes away the
 /// kept one at that moment would find this one: it is kept off by a lock.
 pub(crate) fn delete_extra_link(kept_file: &OpenFile, target: &OpenFile) -> Result<(), Skip> {
-    target.lock(RunMode::Execute)?;
+    // Not by the leftover's descriptor: a file that was a target before has its lock already.
+    kept_file.lock(RunMode::Execute)?;
     kept_file.check_name().map_err(Skip::of_kept_file)?;
     match identity_at(&target.dir, &target.name)? {
         Some(id) if id == kept_file.stat.id => Ok(entry::unlink(&target.dir, &target.name)?),

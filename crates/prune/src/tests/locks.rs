@@ -190,3 +190,16 @@ fn a_leftover_of_a_file_that_another_run_has_locked_stays() {
     assert_eq!((summary.changed, summary.leftovers), (1, 2), "{lines:?}");
     assert!(temporaries(tree.path()).is_empty(), "{lines:?}");
 }
+
+/// A target that is kept, as the kept file has all its names, is locked by the run itself.
+#[test]
+fn a_leftover_of_a_file_that_the_run_has_locked_goes() {
+    let tree = TestTree::new();
+    tree.write("a/keep", "same").write("b/one", "same");
+    tree.hard_link("b/one", "b/.bc-dup.4194305.7.0.tmp");
+    let mut options = options(Action::Hardlink);
+    options.max_links = Some(1);
+    let (summary, lines) = run(&tree, &options);
+    assert_eq!((summary.changed, summary.leftovers), (0, 1), "{lines:?}");
+    assert!(temporaries(tree.path()).is_empty(), "{lines:?}");
+}
