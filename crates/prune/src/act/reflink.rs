@@ -11,6 +11,7 @@ use bc_pool::Cancel;
 use bc_read::extents::{Dirty, Extent, extents};
 use rustix::io::Errno;
 
+use crate::check::compare::compare;
 use crate::check::meta::give_times;
 use crate::check::open_file::OpenFile;
 use crate::skip::Skip;
@@ -56,7 +57,15 @@ pub(crate) fn act(kept_file: &OpenFile, target: &OpenFile, cancel: &Cancel) -> R
         }
     }
     let now = meta::stat(file)?;
-    if now.stamp.mtime_ns != target.stat.stamp.mtime_ns && now.stamp.size == size {
+    // What another process has written to a part that was shared already keeps its time.
+    let is_unwritten = || {
+        compare(&kept_file.file, &target.file, size, cancel)?;
+        Ok::<_, Skip>(meta::stat(file)?.stamp == now.stamp)
+    };
+    if now.stamp.mtime_ns != target.stat.stamp.mtime_ns
+        && now.stamp.size == size
+        && is_unwritten().is_ok_and(|is| is)
+    {
         give_times(&metadata, file).map_err(|errno| FailedCall {
             op: "utimens",
             errno,

@@ -72,6 +72,31 @@ fn shares_blocks_on(kind: &str) {
     assert_eq!((third.changed, third.errors), (0, 0), "{kind}: {lines:?}");
     assert_eq!(third.skipped["nothing to share"], 1, "{kind}: {lines:?}");
 
+    // What is written to a part that was shared already shows in the time of the file.
+    let (one, two) = (mounted.path().join("one"), mounted.path().join("two"));
+    fs::write(&two, &content).unwrap();
+    let copied = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    let opened = fs::File::options().write(true).open(&two).unwrap();
+    opened.set_modified(copied).unwrap();
+    opened.sync_all().unwrap();
+    drop(opened);
+    let written = two.clone();
+    let write = move || {
+        let file = fs::File::options().write(true).open(written).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, b"!", 7).unwrap();
+    };
+    faults::arm(Point::new("dedupe", 2), faults::Fault::Run(Box::new(write)));
+    let pair = FileGroup {
+        files: vec![
+            file_ref(mounted.path(), &one),
+            file_ref(mounted.path(), &two),
+        ],
+    };
+    let (_, lines) = run_groups(vec![pair], &options, None);
+    assert!(faults::disarm().reached, "{kind}: {lines:?}");
+    let now = two.metadata().unwrap().modified().unwrap();
+    assert!(now > copied, "{kind}: {lines:?}");
+
     // Shared files are separate files: changing one changes no other.
     fs::write(mounted.path().join("two"), "new").unwrap();
     assert_eq!(fs::read(mounted.path().join("one")).unwrap(), content);
