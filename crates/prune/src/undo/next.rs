@@ -1,7 +1,7 @@
 //! The decision about one step of a journal: what has to be known of the names that it left, in which
 //! order, and what follows from that. Pure, as the [decision about a target](crate::plan::next) is:
-//! whoever undoes a step asks [`next`], looks for what it needs, and asks again. A dry run foresees
-//! the [`Reversal`] that a real one carries out.
+//! the caller asks [`next`], looks for what it needs, and asks again. A dry run foresees the
+//! [`Reversal`] that a real one carries out.
 
 use bc_walk::FileKind;
 
