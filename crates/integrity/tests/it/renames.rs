@@ -1,10 +1,13 @@
 //! Renamed directories as one change.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
+
 use bc_integrity::change::{Change, Class};
 use bc_integrity::compare::Renames;
 use bc_integrity::report::{ChangeFormat, ChangeReport};
 use bc_integrity::{ComparisonSummary, ManifestFile, VerifyOptions, verify};
-use bc_testkit::TestTree;
+use bc_testkit::{Rng, TestTree};
 
 use crate::support::{record, rot, with_work};
 
@@ -212,4 +215,156 @@ fn a_directory_that_went_elsewhere_from_a_renamed_one() {
         text,
         "> old/ -> new/ (3 entries)\n> old/sub/ -> to/sub/ (4 entries)\n"
     );
+}
+
+/// What is found at each path of a tree: all that the default rules compare.
+fn states(tree: &TestTree) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut dirs = vec![String::new()];
+    while let Some(dir) = dirs.pop() {
+        for entry in std::fs::read_dir(tree.join(&dir)).unwrap() {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            let path = format!("{dir}{name}");
+            let meta = entry.metadata().unwrap();
+            let content = match meta.is_symlink() {
+                true => format!("{:?}", std::fs::read_link(entry.path())),
+                false => format!("{:?}", std::fs::read(entry.path()).ok()),
+            };
+            let mtime = meta.modified().unwrap();
+            let state = format!(
+                "{:?} {:o} {mtime:?} {content}",
+                meta.file_type(),
+                meta.mode()
+            );
+            if meta.is_dir() {
+                dirs.push(format!("{path}/"));
+            }
+            found.insert(path, state);
+        }
+    }
+    found
+}
+
+/// Does something to a tree.
+fn change(tree: &TestTree, rng: &mut Rng) {
+    let mut all: Vec<String> = states(tree).into_keys().collect();
+    if rng.below(2) == 0 {
+        all.retain(|path| tree.join(path).is_dir());
+    }
+    let Some(path) = all.get(rng.below(all.len().max(1) as u64) as usize) else {
+        return;
+    };
+    // Beside an entry that there is, under a name that may be new.
+    let beside = &all[rng.below(all.len() as u64) as usize];
+    let name = ["a", "b", "e", "f", "g"][rng.below(5) as usize];
+    let to = match beside.rsplit_once('/') {
+        Some((above, _)) => format!("{above}/{name}"),
+        None => name.to_owned(),
+    };
+    let above = tree.join(&to).parent().unwrap().to_owned();
+    let is_free = tree.join(&to).symlink_metadata().is_err() && above.is_dir();
+    let is_below = to.starts_with(&format!("{path}/"));
+    match rng.below(8) {
+        // Either fails on entries of the other kind.
+        0 => drop(std::fs::remove_file(tree.join(path))),
+        1 => drop(std::fs::remove_dir_all(tree.join(path))),
+        2 if is_free => {
+            tree.write(&to, "new");
+        }
+        3 if tree.join(path).is_file() && !tree.join(path).is_symlink() => {
+            tree.mode(path, 0o600);
+        }
+        _ if is_free && !is_below => {
+            let dirs = [above, tree.join(path).parent().unwrap().to_owned()];
+            let before = dirs
+                .clone()
+                .map(|dir| dir.metadata().unwrap().modified().unwrap());
+            rename(tree, path, &to);
+            for (dir, time) in dirs.iter().zip(before) {
+                if let Ok(dir) = std::fs::File::open(dir) {
+                    dir.set_modified(time).unwrap();
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn random_path(rng: &mut Rng) -> String {
+    let depth = 1 + rng.below(3);
+    let names = (0..depth).map(|_| ["a", "b", "c", "d"][rng.below(4) as usize]);
+    names.collect::<Vec<_>>().join("/")
+}
+
+#[test]
+fn every_entry_of_a_renamed_directory_is_where_that_says() {
+    let mut renamed = 0;
+    for seed in 0..150 {
+        let mut rng = Rng::new(seed);
+        let tree = TestTree::new();
+        for _ in 0..25 {
+            let path = random_path(&mut rng);
+            let above = std::path::Path::new(&path).ancestors().skip(1);
+            let mut above = above.filter(|above| !above.as_os_str().is_empty());
+            let taken = tree.join(&path).symlink_metadata().is_ok();
+            if taken
+                || above.any(|above| {
+                    tree.join(above)
+                        .symlink_metadata()
+                        .is_ok_and(|meta| !meta.is_dir())
+                })
+            {
+                continue;
+            }
+            match rng.below(6) {
+                0 => tree.symlink(format!("to {}", rng.below(2)), &path),
+                1 => tree.write(&path, ""),
+                _ => tree.write(&path, format!("content {}", rng.below(12))),
+            };
+        }
+        let before = states(&tree);
+        let manifest = record(&tree);
+        for _ in 0..1 + rng.below(4) {
+            change(&tree, &mut rng);
+        }
+        let now = states(&tree);
+        if now.is_empty() {
+            continue;
+        }
+        lines(&tree, &manifest);
+        let (text, changes, _) = verified(&tree, &manifest, Renames::Directories);
+        let text_of = |path: &[u8]| String::from_utf8(path.to_vec()).unwrap();
+        let dirs: BTreeMap<String, (String, u64)> = changes
+            .iter()
+            .filter_map(|change| {
+                let to = text_of(change.to.as_ref()?);
+                Some((text_of(&change.path), (to, change.entries?)))
+            })
+            .collect();
+        let reported: BTreeSet<String> = changes
+            .iter()
+            .filter(|change| change.class != Class::Added)
+            .map(|change| text_of(&change.path))
+            .collect();
+        let mut along: BTreeMap<&String, u64> = BTreeMap::new();
+        for (path, state) in &before {
+            let is_in = |dir: &&String| path.starts_with(&format!("{dir}/"));
+            let Some(dir) = dirs.keys().filter(is_in).max_by_key(|dir| dir.len()) else {
+                continue;
+            };
+            if reported.contains(path) {
+                continue;
+            }
+            let there = format!("{}{}", dirs[dir].0, &path[dir.len()..]);
+            assert_eq!(now.get(&there), Some(state), "seed {seed}: {path}\n{text}");
+            *along.entry(dir).or_default() += 1;
+        }
+        for (dir, (_, entries)) in &dirs {
+            let found = along.get(dir).copied().unwrap_or(0);
+            assert_eq!(found, *entries, "seed {seed}: {dir}\n{text}");
+        }
+        renamed += dirs.len();
+    }
+    assert!(renamed > 5, "{renamed}");
 }
