@@ -102,14 +102,13 @@ pub fn hash_listing(
 /// As [`hash_listing`].
 pub fn hash_entries(
     listing: &Listing,
-    mut entries: Vec<EntryId>,
+    entries: Vec<EntryId>,
     options: &HashOptions,
     cancel: &Cancel,
     progress: &HashProgress,
 ) -> Result<Hashes, Error> {
     options.check()?;
-    bc_read::order::for_disk(listing, &mut entries);
-    let plan = Plan::new(entries, options.workers);
+    let plan = bc_read::order::plan(listing, entries, options.workers, cancel);
     hash_plan(listing, &plan, options, cancel, progress)
 }
 

@@ -6,7 +6,7 @@ mod btrfs;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
@@ -120,40 +120,9 @@ pub fn extents(file: impl AsFd, dirty: Dirty) -> io::Result<Vec<Extent>> {
         Dirty::WriteOut => SYNC,
     };
     loop {
-        let mut request = Request {
-            head: Head {
-                start,
-                length: u64::MAX - start,
-                flags: std::mem::take(&mut flags),
-                mapped: 0,
-                count: AT_ONCE as u32,
-                reserved: 0,
-            },
-            extents: [Raw {
-                logical: 0,
-                physical: 0,
-                length: 0,
-                reserved64: [0; 2],
-                flags: 0,
-                reserved: [0; 3],
-            }; AT_ONCE],
-        };
-        // SAFETY: the opcode takes a pointer to a `fiemap` followed by room for
-        // `fm_extent_count` extents, which `Request` is, and writes only there.
-        unsafe {
-            ioctl(
-                file.as_fd(),
-                Updater::<FS_IOC_FIEMAP, Request>::new(&mut request),
-            )?;
-        }
-        let mapped = &request.extents[..(request.head.mapped as usize).min(AT_ONCE)];
-        found.extend(mapped.iter().map(|raw| Extent {
-            logical: raw.logical,
-            physical: (raw.flags & (UNKNOWN | DELALLOC | INLINE) == 0).then_some(raw.physical),
-            length: raw.length,
-            shared: raw.flags & SHARED != 0,
-            flags: raw.flags & !LAST,
-        }));
+        let request = mapped(file.as_fd(), start, std::mem::take(&mut flags))?;
+        let mapped = request.found();
+        found.extend(mapped.iter().map(Raw::extent));
         match mapped.last() {
             Some(last) if last.flags & LAST == 0 && last.length > 0 => {
                 start = last.logical + last.length;
@@ -161,6 +130,62 @@ pub fn extents(file: impl AsFd, dirty: Dirty) -> io::Result<Vec<Extent>> {
             _ => return Ok(found),
         }
     }
+}
+
+/// Returns the place of the file's first bytes on its device; `None` where they have none.
+///
+/// # Errors
+/// As of [`extents`].
+pub fn first_place(file: impl AsFd) -> io::Result<Option<u64>> {
+    let request = mapped(file.as_fd(), 0, 0)?;
+    let mut extents = request.found().iter().map(Raw::extent);
+    Ok(extents.find_map(|extent| extent.physical))
+}
+
+impl Raw {
+    fn extent(&self) -> Extent {
+        Extent {
+            logical: self.logical,
+            physical: (self.flags & (UNKNOWN | DELALLOC | INLINE) == 0).then_some(self.physical),
+            length: self.length,
+            shared: self.flags & SHARED != 0,
+            flags: self.flags & !LAST,
+        }
+    }
+}
+
+impl Request {
+    fn found(&self) -> &[Raw] {
+        &self.extents[..(self.head.mapped as usize).min(AT_ONCE)]
+    }
+}
+
+/// Asks for the extents from `start` on.
+fn mapped(file: BorrowedFd<'_>, start: u64, flags: u32) -> io::Result<Request> {
+    let mut request = Request {
+        head: Head {
+            start,
+            length: u64::MAX - start,
+            flags,
+            mapped: 0,
+            count: AT_ONCE as u32,
+            reserved: 0,
+        },
+        extents: [Raw {
+            logical: 0,
+            physical: 0,
+            length: 0,
+            reserved64: [0; 2],
+            flags: 0,
+            reserved: [0; 3],
+        }; AT_ONCE],
+    };
+    // SAFETY: the opcode takes a pointer to a `fiemap` followed by room for `fm_extent_count`
+    // extents, which `Request` is, and writes only there.
+    unsafe {
+        ioctl(file, Updater::<FS_IOC_FIEMAP, Request>::new(&mut request))?;
+    }
+    Ok(request)
 }
 
 #[cfg(test)]
@@ -186,6 +211,7 @@ mod tests {
                 let length: u64 = found.iter().map(|extent| extent.length).sum();
                 assert!(length >= 10_000, "{found:?}");
                 assert_eq!(found[0].logical, 0);
+                assert_eq!(first_place(&file).unwrap(), found[0].physical);
             }
             // tmpfs and others have none.
             Err(error) => {

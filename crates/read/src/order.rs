@@ -8,7 +8,9 @@ use bc_walk::{EntryId, Listing};
 use rustix::fs::{fstat, major, minor};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
+use crate::extents::first_place;
 use crate::open::{Cached, Opener};
+use crate::plan::Plan;
 
 /// Number of files below which they are read in path order: looking would cost more than seeking.
 const WORTH_LOOKING: usize = 256;
@@ -16,27 +18,36 @@ const WORTH_LOOKING: usize = 256;
 /// probability of 64 %, and where that few are missing the order matters little.
 const SAMPLE: usize = 16;
 
+/// Makes a plan to read `entries`, which are in path order, by so many workers: in that order, or as
+/// they lie on a spinning disk, and then handed out one by one.
+pub fn plan(listing: &Listing, entries: Vec<EntryId>, workers: usize, cancel: &Cancel) -> Plan {
+    let mut entries = entries;
+    match for_disk(listing, &mut entries, cancel) {
+        true => Plan::in_turn(entries, workers),
+        false => Plan::new(entries, workers),
+    }
+}
+
 /// Puts `entries` into the order of a spinning disk if one of a few samples has to
 /// be fetched from such a disk; returns whether it did. Data that are cached are read faster
 /// directory by directory, and virtual disks often call themselves spinning.
 ///
 /// The samples are opened, as far as the kernel can do so without asking the disk, and a byte of
 /// those is read if it is cached. Failures are left to the reader proper to find.
-pub fn for_disk(listing: &Listing, entries: &mut [EntryId]) -> bool {
-    for_disk_with(listing, entries, is_rotational)
+pub fn for_disk(listing: &Listing, entries: &mut [EntryId], cancel: &Cancel) -> bool {
+    for_disk_with(listing, entries, cancel, is_rotational)
 }
 
 fn for_disk_with(
     listing: &Listing,
     entries: &mut [EntryId],
+    cancel: &Cancel,
     is_rotational: impl Fn(u64) -> bool,
 ) -> bool {
     if entries.len() < WORTH_LOOKING {
         return false;
     }
-    // Nothing is waited for.
-    let cancel = Cancel::new();
-    let mut opener = Opener::new(listing, &cancel);
+    let mut opener = Opener::new(listing, cancel);
     let mut last = None;
     let seeks = entries
         .iter()
@@ -68,7 +79,7 @@ fn for_disk_with(
                 }
         });
     if seeks {
-        by_inode(listing, entries);
+        by_place(listing, entries, cancel);
     }
     seeks
 }
@@ -90,11 +101,34 @@ fn must_be_fetched(file: impl AsFd) -> Option<bool> {
     }
 }
 
-/// Sorts entries by inode number: on most file systems close to the order on
-/// the disk, which saves a spinning disk most of its seeks, and no worse for
-/// cold reads from any other. Uses the walk's `d_ino`, so it needs no metadata.
-fn by_inode(listing: &Listing, entries: &mut [EntryId]) {
+/// Sorts entries by the place of their first bytes on the disk, where the file system reports that,
+/// else by inode number: on most file systems close to it, and where the inodes lie, too, so that
+/// files are opened in that order to ask for their places. What has no place is first.
+pub(crate) fn by_place(listing: &Listing, entries: &mut [EntryId], cancel: &Cancel) {
+    // The walk's `d_ino`, which needs no metadata.
     entries.sort_by_cached_key(|&entry| listing.inode_hint(entry));
+    let mut opener = Opener::new(listing, cancel);
+    let mut places = Vec::with_capacity(entries.len());
+    for &entry in &*entries {
+        let place = match opener.open_checked(entry) {
+            Ok((file, stat)) => match first_place(&file) {
+                Ok(place) => place.map(|place| (stat.id.dev, place)),
+                // Nor will it report those of other files.
+                Err(_) => return,
+            },
+            // The reader proper finds it again.
+            Err(_) => None,
+        };
+        if cancel.is_cancelled() {
+            return;
+        }
+        places.push((place, entry));
+    }
+    // Stable: what has no place stays in the order of the inodes.
+    places.sort_by_key(|(place, _)| *place);
+    for (entry, (_, sorted)) in entries.iter_mut().zip(places) {
+        *entry = sorted;
+    }
 }
 
 /// True if the block device `dev` (as `st_dev`) reports that it spins. `false` where it is not
@@ -137,7 +171,12 @@ mod tests {
         let (tree, listing) = listing(WORTH_LOOKING);
         let path_order: Vec<EntryId> = listing.ids().collect();
         let mut entries = path_order.clone();
-        assert!(!for_disk_with(&listing, &mut entries, |_| false));
+        assert!(!for_disk_with(
+            &listing,
+            &mut entries,
+            &Cancel::new(),
+            |_| false
+        ));
         assert_eq!(entries, path_order);
         // Something else may have the page cache emptied now and then, but not each time.
         let left_alone = (0..200).any(|_| {
@@ -145,7 +184,8 @@ mod tests {
                 fs::read(file.unwrap().path()).unwrap();
             }
             let mut entries = path_order.clone();
-            !for_disk_with(&listing, &mut entries, |_| true) && entries == path_order
+            !for_disk_with(&listing, &mut entries, &Cancel::new(), |_| true)
+                && entries == path_order
         });
         assert!(
             left_alone,
@@ -166,9 +206,20 @@ mod tests {
         let mut entries: Vec<EntryId> = listing.ids().collect();
         // Where the page cache is the file system (tmpfs) nothing ever has to be fetched.
         let cold = must_be_fetched(&first) == Some(true);
-        assert_eq!(for_disk_with(&listing, &mut entries, |_| true), cold);
+        assert_eq!(
+            for_disk_with(&listing, &mut entries, &Cancel::new(), |_| true),
+            cold
+        );
         if cold {
-            assert!(entries.is_sorted_by_key(|&entry| listing.inode_hint(entry)));
+            let place = |entry: &EntryId| {
+                let path = tree.path().join(listing.name(*entry).to_str().unwrap());
+                first_place(fs::File::open(path).unwrap())
+            };
+            let places: Result<Vec<_>, _> = entries.iter().map(place).collect();
+            match places {
+                Ok(places) => assert!(places.is_sorted(), "{places:?}"),
+                Err(_) => assert!(entries.is_sorted_by_key(|&entry| listing.inode_hint(entry))),
+            }
         }
         let mut same = entries.clone();
         same.sort_unstable();

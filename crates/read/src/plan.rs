@@ -57,6 +57,16 @@ impl Plan {
         }
     }
 
+    /// Makes a plan whose entries are handed out one by one, as neighbours on a disk that has to seek:
+    /// batches would have its arm go from one worker's part to that of another, and back.
+    pub fn in_turn(order: Vec<EntryId>, workers: usize) -> Plan {
+        let cursor = Cursor::with_batch(order.len(), workers, 1, 1);
+        Plan {
+            cursor,
+            ..Plan::new(order, workers)
+        }
+    }
+
     /// Returns all entries of a listing in path order.
     pub fn all(listing: &Listing, workers: usize) -> Plan {
         Plan::new(listing.ids().collect(), workers)

@@ -12,7 +12,6 @@ use bc_fs::path::split;
 use bc_hash::{DigestSink, HashOptions, HashProgress, hash_with};
 use bc_integrity::Reading;
 use bc_pool::Cancel;
-use bc_read::Plan;
 use bc_walk::job::Error;
 use bc_walk::{EntryId, FileKind, FileStat, Listing, Metadata, WalkOptions, Workers};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
@@ -217,16 +216,15 @@ impl SourceIndex {
                     .is_none_or(|size| wanted.sizes.contains(&size))
         };
         let is_file = |id: &EntryId| listing.kind(*id) == FileKind::File;
-        let mut entries: Vec<EntryId> = listing.ids().filter(is_file).filter(has_size).collect();
+        let entries: Vec<EntryId> = listing.ids().filter(is_file).filter(has_size).collect();
         let bytes = entries.iter().filter_map(|id| listing.size(*id)).sum();
         begins(entries.len() as u64, bytes);
-        bc_read::order::for_disk(&listing, &mut entries);
         let options = HashOptions::new(vec![means.algorithm])
             .cpu(means.cpu)
             .read(means.reading.read)
             .workers(means.reading.workers.max(1))
             .start(means.reading.start);
-        let plan = Plan::new(entries, options.workers);
+        let plan = bc_read::order::plan(&listing, entries, options.workers, means.cancel);
         let sink = |_| Sink {
             wanted: &wanted.digests,
             found: Vec::new(),

@@ -12,7 +12,6 @@ use std::collections::{HashMap, HashSet};
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_hash::{DigestSink, HashOptions, HashProgress, hash_with};
 use bc_pool::Cancel;
-use bc_read::Plan;
 use bc_walk::{DirId, EntryId, Error, ErrorKind, FileStat, Listing};
 
 use super::equal::{Classes, Contents};
@@ -76,9 +75,8 @@ impl Digests {
         }
         let mut entries: Vec<EntryId> = wanted.keys().copied().collect();
         entries.sort_unstable();
-        bc_read::order::for_disk(tree.listing, &mut entries);
         let options = options.clone().algorithms(vec![self.algorithm]);
-        let plan = Plan::new(entries, options.workers);
+        let plan = bc_read::order::plan(tree.listing, entries, options.workers, cancel);
         let sink = |_| TreeSink {
             listing: tree.listing,
             digests: Vec::new(),

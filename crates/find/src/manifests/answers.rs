@@ -4,7 +4,6 @@
 use bc_digest::{Algorithm, Digest};
 use bc_hash::{DigestSink, HashOptions, HashProgress, hash_with};
 use bc_pool::Cancel;
-use bc_read::Plan;
 use bc_walk::{EntryId, Error, FileKind, FileStat, Listing, job};
 
 use super::entries::ManifestItem;
@@ -382,12 +381,11 @@ fn hash_wanted(
     progress: &HashProgress,
 ) -> Result<HashedFiles, bc_walk::job::Error> {
     let wanted = entries.iter().copied();
-    let mut wanted: Vec<EntryId> = wanted
+    let wanted: Vec<EntryId> = wanted
         .filter(|entry| listing.kind(*entry) == FileKind::File)
         .filter(|entry| sizes.wants(listing.size(*entry)))
         .collect();
-    bc_read::order::for_disk(listing, &mut wanted);
-    let plan = Plan::new(wanted, options.workers);
+    let plan = bc_read::order::plan(listing, wanted, options.workers, cancel);
     let sink = |_| Collect::default();
     let (sinks, totals) = hash_with(listing, &plan, options, cancel, progress, sink)?;
     let algorithms = options.algorithms.iter();

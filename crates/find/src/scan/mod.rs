@@ -492,9 +492,8 @@ impl<'a> Context<'a> {
     /// Plans to read these entries in path order, or in that of a disk that has to seek for them:
     /// neighbours there or in the kernel's caches, which an order by size is not.
     pub(crate) fn plan(&self, entries: EntrySet) -> Plan {
-        let mut entries = entries.into_sorted();
-        bc_read::order::for_disk(self.listing, &mut entries);
-        Plan::new(entries, self.options.workers)
+        let (entries, workers) = (entries.into_sorted(), self.options.workers);
+        bc_read::order::plan(self.listing, entries, workers, self.cancel)
     }
 
     /// Checks that the file that was read is in the state that was listed.

@@ -403,6 +403,7 @@ pub(crate) fn in_order_after(
     let mut order = Vec::new();
     let mut ends = Vec::with_capacity(count);
     let mut windows = Vec::with_capacity(count);
+    let mut seeks = false;
     for nth in 0..count {
         let range = range_of(nth, listing.len());
         let begun = order.len();
@@ -410,7 +411,9 @@ pub(crate) fn in_order_after(
         order.extend(files.filter(|id| !is_read(id)));
         // A disk that has to seek is read as it lies; where none has to, no thread
         // may be left with a large file at the end.
-        if !bc_read::order::for_disk(listing, &mut order[begun..]) {
+        if bc_read::order::for_disk(listing, &mut order[begun..], cancel) {
+            seeks = true;
+        } else {
             large_first(listing, &mut order[begun..]);
         }
         windows.push(Window::new(&range, stride, order.len() - begun));
@@ -439,7 +442,10 @@ pub(crate) fn in_order_after(
         return alone(&buffer, order, &ends, options, cancel, progress, take);
     }
     let stop = Cancel::new();
-    let plan = Plan::new(order, options.workers);
+    let plan = match seeks {
+        true => Plan::in_turn(order, options.workers),
+        false => Plan::new(order, options.workers),
+    };
     std::thread::scope(|scope| {
         let (buffer, stop) = (&buffer, &stop);
         let reading = std::thread::Builder::new()

@@ -6,6 +6,7 @@ mod contract;
 mod fresh;
 mod hostile;
 mod refused;
+mod seeks;
 mod shares;
 mod verify;
 
