@@ -244,6 +244,28 @@ fn what_cannot_be_looked_into_may_hold_unlisted_files() {
     t.mode("d/locked", 0o700);
 }
 
+/// A directory that may be read and not searched tells the names and kinds of its files. Each is an
+/// error of its own all the same.
+#[test]
+fn names_that_cannot_be_reached_are_errors_each() {
+    let t = TestTree::new();
+    let (mut list, mut verdicts) = (String::new(), String::new());
+    for number in 0..12 {
+        let name = format!("d/{number}");
+        t.write(&name, "abc");
+        list += &format!("{ABC}  {name}\n");
+        verdicts += &format!("{name}: FAILED open or read\n");
+    }
+    t.write("SUMS", list).mode("d", 0o444);
+    let out = t.bc_line("hash check SUMS").as_nobody().go();
+    out.code(1)
+        .stdout_is(&verdicts)
+        .stderr_has("d/0: stat: Permission denied")
+        .stderr_has("d/11: stat: Permission denied")
+        .stderr_has("12 listed files could not be read");
+    t.mode("d", 0o700);
+}
+
 #[test]
 fn unlisted_files() {
     let t = TestTree::new();

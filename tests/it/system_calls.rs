@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use bc_testkit::{TestTree, left_out, tool};
 
-use crate::common::BC;
+use crate::common::{ABC, BC};
 
 /// Files are told apart at once, or follow each other in threes of one content.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -307,6 +307,43 @@ fn a_named_file_is_looked_at_before_and_after_it_is_opened() {
             let once = if few == 8 { 12 } else { 0 };
             let most = 2 * (many - few) + once;
             assert!(stats <= most, "{job}, {few} to {many}: {stats}; {more:?}");
+        }
+    }
+}
+
+/// The kinds of files that a list names are learned from their directories, where there are several
+/// in each: a checked file costs what a hashed one does.
+#[test]
+fn a_listed_file_is_looked_at_once() {
+    let Some(strace) = tool("strace") else {
+        return left_out("strace is not installed");
+    };
+    let place = TestTree::new();
+    let list = |name: &str, files: usize| {
+        let mut list = String::new();
+        for i in 0..files {
+            let file = format!("{name}/{}/{i}", i % DIRS);
+            place.write(&file, "abc");
+            list += &format!("{ABC}  {}\n", place.join(file).display());
+        }
+        let name = format!("{name} listed");
+        place.write(&name, list);
+        place.join(name)
+    };
+    let (few, many) = (list("few", 60), list("many", 360));
+    let_rest();
+    for threads in [1, 2] {
+        let job = format!("hash check --threads={threads}");
+        let counts = [&few, &many].map(|list| count(&strace, &job, std::slice::from_ref(list)));
+        let [Some(few), Some(many)] = counts else {
+            return;
+        };
+        let more = &many - &few;
+        // A thread that starts reads some files.
+        let most = 300 + PROBES + 24;
+        for kinds in [OPENS, READS, STATS, CLOSES] {
+            let made = more.of(kinds);
+            assert!(made <= most, "{job}: {made} of {kinds:?}; {more:?}");
         }
     }
 }

@@ -1,18 +1,16 @@
 //! Verifies files against expected digests, in parallel, with the verdicts in
 //! the order of the expectations.
 
-use std::collections::HashMap;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use bc_digest::{Algorithm, Digest};
 use bc_pool::Cancel;
-use bc_read::Plan;
-use bc_walk::{EntryId, Error, ErrorKind, job};
+use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing, job};
 
 use crate::FileDigests;
-use crate::engine::hash_plan;
-use crate::options::{HashOptions, HashProgress, Totals};
+use crate::engine::hash_with;
+use crate::options::{DigestSink, HashOptions, HashProgress, Totals};
 use crate::packed::ExpectedDigests;
-use crate::results::{EntryOutcome, Hashes};
 
 /// Result of checking one line.
 #[derive(Clone, Debug)]
@@ -62,15 +60,6 @@ pub fn check(
     check_lines(&expected, &all, options, cancel, progress)
 }
 
-/// Lines that name one path.
-struct NamedLines {
-    /// The first of them in the order of paths.
-    first: u32,
-    /// Index of the set of algorithms that they ask for.
-    set: u32,
-    entry: Option<EntryId>,
-}
-
 /// Checks some `lines`. Each path is read once, however many lines name it, and each line has a
 /// verdict, in the order of `lines`, independent of other lines that name the same file in another
 /// way; `options.algorithms` is not looked at. Final symbolic links are followed, as the paths are
@@ -88,116 +77,185 @@ pub fn check_lines(
     cancel: &Cancel,
     progress: &HashProgress,
 ) -> Result<(Vec<Verdict>, Totals), job::Error> {
-    let path = |line: u32| expected.path(line as usize);
-    let digests = |line: u32| expected.digests(line as usize);
-    if let Some(line) = lines.iter().find(|line| digests(**line).next().is_none()) {
-        let text = format!("{}: no digest to check it by", bc_fs::escape(path(*line)));
-        return Err(job::Error::usage(text));
+    let by_path = LinesByPath::new(expected, lines)?;
+    let paths: Vec<&[u8]> = by_path.paths().collect();
+    // They are in order, and each is there once.
+    let as_named = bc_walk::WalkOptions::default().spellings(bc_walk::Spellings::AsNamed);
+    let listing = bc_walk::list_files(&paths, &as_named, options.workers, cancel)?;
+    let mut failed: Vec<(usize, Error)> = Vec::new();
+    for error in listing.errors() {
+        let named = paths.binary_search(&error.path());
+        failed.extend(named.into_iter().map(|named| (named, error.clone())));
     }
-    // Places in `lines`, in the order of paths.
-    let mut order: Vec<u32> = (0..lines.len() as u32).collect();
-    let path_at = |at: u32| path(lines[at as usize]);
-    order.sort_unstable_by(|a, b| path_at(*a).cmp(path_at(*b)).then(a.cmp(b)));
-    // Almost always there is just one.
-    let mut sets: Vec<Vec<Algorithm>> = Vec::new();
-    let (mut named, mut paths) = (Vec::new(), Vec::new());
-    let mut first = 0;
-    for same in order.chunk_by(|a, b| path_at(*a) == path_at(*b)) {
-        let all = same.iter().flat_map(|at| digests(lines[*at as usize]));
-        let mut set: Vec<Algorithm> = all.map(|(algorithm, _)| algorithm).collect();
-        set.sort_unstable();
-        set.dedup();
-        let known = sets.iter().position(|known| *known == set);
-        let set = known.unwrap_or_else(|| {
-            sets.push(set);
-            sets.len() - 1
-        });
-        paths.push(path_at(same[0]).to_vec());
-        named.push(NamedLines {
-            first,
-            set: set as u32,
-            entry: None,
-        });
-        first += same.len() as u32;
-    }
-    let each = bc_walk::WalkOptions::default().spellings(bc_walk::Spellings::Each);
-    let listing = bc_walk::list_files(&paths, &each, options.workers, cancel)?;
-    for id in listing.ids() {
-        let listed = listing.path(id);
-        let path_of = |named: &NamedLines| path_at(order[named.first as usize]);
-        if let Ok(at) = named.binary_search_by(|named| path_of(named).cmp(&listed)) {
-            named[at].entry = Some(id);
-        }
-    }
-    let failed: HashMap<&[u8], &Error> = listing.errors().iter().map(|e| (e.path(), e)).collect();
+    drop(paths);
 
     // One pass over the files per set of algorithms.
     let mut totals = Totals::default();
-    let mut results = Vec::with_capacity(sets.len());
-    for (number, set) in sets.iter().enumerate() {
-        let of_set = named.iter().filter(|named| named.set as usize == number);
-        let entries: Vec<EntryId> = of_set.filter_map(|named| named.entry).collect();
+    let outcomes: Vec<AtomicU8> = lines.iter().map(|_| AtomicU8::new(UNLISTED)).collect();
+    for (number, set) in by_path.sets.iter().enumerate() {
+        let is_of_set = |id: &EntryId| by_path.named[listing.root(*id)].set as usize == number;
+        let entries: Vec<EntryId> = listing.ids().filter(is_of_set).collect();
         if entries.is_empty() {
-            results.push(None);
             continue;
         }
-        let plan = Plan::new(entries, options.workers);
+        for id in &entries {
+            for place in by_path.places(listing.root(*id)) {
+                outcomes[*place as usize].store(LISTED, Relaxed);
+            }
+        }
+        let plan = bc_read::order::plan(&listing, entries, options.workers, cancel);
         let options = HashOptions {
             algorithms: set.clone(),
             ..options.clone()
         };
-        let hashes = hash_plan(&listing, &plan, &options, cancel, progress)?;
-        totals.merge(hashes.totals().clone());
-        results.push(Some(hashes));
+        let sink = |_| Comparison {
+            by_path: &by_path,
+            listing: &listing,
+            set,
+            outcomes: &outcomes,
+            failed: Vec::new(),
+        };
+        let (sinks, some) = hash_with(&listing, &plan, &options, cancel, progress, sink)?;
+        totals.merge(some);
+        failed.extend(sinks.into_iter().flat_map(|sink| sink.failed));
     }
-    let mut verdicts = vec![Verdict::NotDone; lines.len()];
-    let ends = named.iter().skip(1).map(|named| named.first);
-    let ends = ends.chain(std::iter::once(order.len() as u32));
-    for (named, end) in named.iter().zip(ends) {
-        for at in &order[named.first as usize..end as usize] {
-            let line = lines[*at as usize];
-            let hashes = results[named.set as usize].as_ref();
-            verdicts[*at as usize] = match (named.entry, hashes) {
-                (Some(entry), Some(hashes)) => {
-                    let set = &sets[named.set as usize];
-                    verdict(hashes, entry, set, digests(line))
-                }
-                _ => match failed.get(path(line)) {
-                    Some(error) => Verdict::Failed(Box::new((*error).clone())),
-                    None if listing.is_cancelled() => Verdict::NotDone,
-                    // No line is passed over, whatever the listing makes of its path.
-                    None => {
-                        let kind = ErrorKind::Refused("not listed");
-                        let error = Error::of_kind(path(line), "open", kind);
-                        Verdict::Failed(Box::new(error))
-                    }
-                },
-            };
+    let verdicts = outcomes.into_iter().zip(lines);
+    let mut verdicts: Vec<Verdict> = verdicts
+        .map(|(outcome, line)| match outcome.into_inner() {
+            MATCHED => Verdict::Ok,
+            DIFFERED => Verdict::Mismatch,
+            UNLISTED if !listing.is_cancelled() => {
+                // No line is passed over, whatever the listing makes of its path.
+                let kind = ErrorKind::Refused("not listed");
+                let error = Error::of_kind(expected.path(*line as usize), "open", kind);
+                Verdict::Failed(Box::new(error))
+            }
+            _ => Verdict::NotDone,
+        })
+        .collect();
+    for (named, error) in failed {
+        for place in by_path.places(named) {
+            verdicts[*place as usize] = Verdict::Failed(Box::new(error.clone()));
         }
     }
     Ok((verdicts, totals))
 }
 
-/// Returns the verdict on a line whose file was listed, and read for the digests of `set`.
-fn verdict(
-    hashes: &Hashes,
-    entry: EntryId,
-    set: &[Algorithm],
-    mut wanted: impl Iterator<Item = (Algorithm, Digest)>,
-) -> Verdict {
-    match hashes.outcome(entry) {
-        EntryOutcome::NotDone => Verdict::NotDone,
-        EntryOutcome::Failed(error) => Verdict::Failed(Box::new(error.clone())),
-        EntryOutcome::Hashed { .. } => {
-            let got: Vec<Digest> = hashes.digests(entry).into_iter().flatten().collect();
+/// Lines to check, by their paths.
+struct LinesByPath<'a> {
+    expected: &'a ExpectedDigests,
+    lines: &'a [u32],
+    /// Places in `lines`, in the order of paths.
+    order: Vec<u32>,
+    /// The paths, each once, and one more for the end.
+    named: Vec<NamedLines>,
+    /// Sets of algorithms. Almost always there is just one.
+    sets: Vec<Vec<Algorithm>>,
+}
+
+/// Lines that name one path.
+struct NamedLines {
+    /// The first of them in the order of paths.
+    first: u32,
+    /// Index of the set of algorithms that they ask for.
+    set: u32,
+}
+
+impl<'a> LinesByPath<'a> {
+    fn new(expected: &'a ExpectedDigests, lines: &'a [u32]) -> Result<LinesByPath<'a>, job::Error> {
+        let mut by_path = LinesByPath {
+            expected,
+            lines,
+            order: (0..lines.len() as u32).collect(),
+            named: Vec::with_capacity(lines.len() + 1),
+            sets: Vec::new(),
+        };
+        let path = |place: u32| expected.path(lines[place as usize] as usize);
+        by_path
+            .order
+            .sort_unstable_by(|a, b| path(*a).cmp(path(*b)).then(a.cmp(b)));
+        let (mut first, mut set) = (0, Vec::new());
+        for same in by_path.order.chunk_by(|a, b| path(*a) == path(*b)) {
+            set.clear();
+            for place in same {
+                let before = set.len();
+                let digests = expected.digests(lines[*place as usize] as usize);
+                set.extend(digests.map(|(algorithm, _)| algorithm));
+                if set.len() == before {
+                    let path = bc_fs::escape(path(*place));
+                    let text = format!("{path}: no digest to check it by");
+                    return Err(job::Error::usage(text));
+                }
+            }
+            set.sort_unstable();
+            set.dedup();
+            let known = by_path.sets.iter().position(|known| *known == set);
+            let number = known.unwrap_or_else(|| {
+                by_path.sets.push(set.clone());
+                by_path.sets.len() - 1
+            });
+            by_path.named.push(NamedLines {
+                first,
+                set: number as u32,
+            });
+            first += same.len() as u32;
+        }
+        by_path.named.push(NamedLines { first, set: 0 });
+        Ok(by_path)
+    }
+
+    /// Returns the paths, each once, in order.
+    fn paths(&self) -> impl Iterator<Item = &'a [u8]> {
+        let named = &self.named[..self.named.len() - 1];
+        let first = named.iter().map(|named| self.order[named.first as usize]);
+        first.map(|place| self.expected.path(self.lines[place as usize] as usize))
+    }
+
+    /// Returns the places among the lines of those that name the path of this number.
+    fn places(&self, named: usize) -> &[u32] {
+        let [first, end] = [named, named + 1].map(|named| self.named[named].first as usize);
+        &self.order[first..end]
+    }
+}
+
+/// What is known of a line before its verdict.
+const UNLISTED: u8 = 0;
+const LISTED: u8 = 1;
+const MATCHED: u8 = 2;
+const DIFFERED: u8 = 3;
+
+/// Compares each file that a worker has read with the lines that name it. A line has one writer.
+struct Comparison<'a> {
+    by_path: &'a LinesByPath<'a>,
+    listing: &'a Listing,
+    /// Algorithms of the digests that come.
+    set: &'a [Algorithm],
+    outcomes: &'a [AtomicU8],
+    /// Numbers of paths that could not be read, and why.
+    failed: Vec<(usize, Error)>,
+}
+
+impl DigestSink for Comparison<'_> {
+    fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), Error>) {
+        let named = self.listing.root(entry);
+        let digests = match result {
+            Ok((_, digests)) => digests,
+            Err(error) => {
+                self.failed.push((named, error));
+                return;
+            }
+        };
+        for place in self.by_path.places(named) {
+            let line = self.by_path.lines[*place as usize];
             let holds = |(algorithm, digest): (Algorithm, Digest)| {
-                let mut all = set.iter().zip(&got);
+                let mut all = self.set.iter().zip(digests);
                 all.any(|(a, d)| *a == algorithm && *d == digest)
             };
-            match wanted.all(holds) {
-                true => Verdict::Ok,
-                false => Verdict::Mismatch,
-            }
+            let outcome = match self.by_path.expected.digests(line as usize).all(holds) {
+                true => MATCHED,
+                false => DIFFERED,
+            };
+            self.outcomes[*place as usize].store(outcome, Relaxed);
         }
     }
 }

@@ -109,23 +109,9 @@ pub fn hash_entries(
 ) -> Result<Hashes, Error> {
     options.check()?;
     let plan = bc_read::order::plan(listing, entries, options.workers, cancel);
-    hash_plan(listing, &plan, options, cancel, progress)
-}
-
-/// Hashes the entries of `plan`.
-///
-/// # Errors
-/// Errors of [`hash_with`].
-pub(crate) fn hash_plan(
-    listing: &Listing,
-    plan: &Plan,
-    options: &HashOptions,
-    cancel: &Cancel,
-    progress: &HashProgress,
-) -> Result<Hashes, Error> {
     let results = Results::new(listing.len(), &options.algorithms);
     let collector = |_| Collector::new(&results);
-    let (collected, totals) = hash_with(listing, plan, options, cancel, progress, collector)?;
+    let (collected, totals) = hash_with(listing, &plan, options, cancel, progress, collector)?;
     let errors: Vec<_> = collected
         .into_iter()
         .flat_map(Collector::into_errors)
