@@ -42,6 +42,10 @@ const LOOK_EVERY: usize = 4096;
 /// where each entry waits.
 const EARLY_LOOKS: [usize; 2] = [4, 16];
 
+/// Requests to a server to open and read a directory, each of which takes about as long as the `stat`
+/// of an entry: the measure of work.
+const REQUESTS: u64 = 3;
+
 /// One worker's tools. Nothing matters from one directory to the next but the output.
 pub(crate) struct Worker<'w> {
     context: &'w Context<'w>,
@@ -104,6 +108,7 @@ impl<'w> Worker<'w> {
     /// Reads one directory; gives its subdirectories to `push`, the last one first.
     pub(crate) fn process(&mut self, task: &Task, push: impl FnMut(Task)) {
         self.handle.waiting(Waiting::Begins);
+        self.handle.count(REQUESTS);
         self.set_path(task);
         match self.open(task) {
             Ok(Some((fd, stat))) => self.read(task, &fd, stat.as_ref(), push),
@@ -331,6 +336,7 @@ impl<'w> Worker<'w> {
         let mut entries = RawDir::new(reading.fd, buffer.spare_capacity_mut());
         let mut count = 0_usize;
         let mut is_whole = true;
+        let asked = u64::from(self.context.options.metadata != Metadata::None);
         while let Some(entry) = entries.next() {
             let result = match entry {
                 Ok(entry) => {
@@ -354,7 +360,7 @@ impl<'w> Worker<'w> {
                 break;
             }
             count += 1;
-            self.handle.count(1);
+            self.handle.count(asked);
             let is_early = self.is_new && EARLY_LOOKS.contains(&count);
             if count.is_multiple_of(LOOK_EVERY) || is_early || self.handle.is_slow() {
                 if self.context.cancel.is_cancelled() {

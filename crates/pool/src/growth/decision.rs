@@ -201,8 +201,9 @@ const SLOW: Duration = Duration::from_micros(500);
 /// Time for a file several requests of which a server across a country answers.
 const VERY_SLOW: Duration = Duration::from_millis(2);
 
-/// Part of what as many times the workers would bring at best, from which on more are tried.
-const GROWS: f64 = 0.75;
+/// Part of what as many times the workers would bring at best, from which on more are tried. Those
+/// that have just joined open directories first, which takes as long as several files.
+const GROWS: f64 = 0.4;
 
 /// Times as much as before that is worth having, and the part of the workers beyond the knee that is
 /// kept, for its measurement is not exact.
@@ -550,7 +551,8 @@ mod tests {
         };
         assert_eq!(after(2), [32, 2, 2, 2]);
         assert_eq!(after(5), [32, 7, 7, 7]);
-        assert_eq!(after(20), [32, 25, 25, 25]);
+        assert_eq!(after(10), [32, 13, 13, 13]);
+        assert_eq!(after(20), [32, 128, 32, 32]);
         assert_eq!(after(100), [32, 128, 128, 128]);
     }
 
