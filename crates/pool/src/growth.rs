@@ -118,6 +118,9 @@ pub struct Growth<'g> {
     changes: AtomicU32,
     /// True if waiting brings no more workers: none need look.
     over: AtomicBool,
+    /// True if the work took so long when the number was last decided upon: see
+    /// [`WorkerHandle::is_slow`].
+    slow: AtomicBool,
     measured: Mutex<Measured>,
 }
 
@@ -154,6 +157,7 @@ impl<'g> Growth<'g> {
             surplus: AtomicUsize::new(0),
             changes: AtomicU32::new(0),
             over: AtomicBool::new(bounds.most() == bounds.usual()),
+            slow: AtomicBool::new(false),
             measured: Mutex::new(Measured {
                 sum: BusyTime::default(),
                 climb: Climb::new(),
@@ -348,11 +352,9 @@ impl<'g> Growth<'g> {
         }
         let usual = self.bounds.usual();
         let most = self.bounds.most().min(affordable_workers(DESCRIPTORS));
-        let worth = if sum.is_slow() {
-            1
-        } else {
-            self.worth_a_worker
-        };
+        let is_slow = sum.is_slow();
+        self.slow.store(is_slow, Ordering::Relaxed);
+        let worth = if is_slow { 1 } else { self.worth_a_worker };
         let more = (self.left)() / worth;
         let most = most.max(usual);
         let wanted = measured.climb.next(workers, sum, usual, most, more);
@@ -443,7 +445,7 @@ impl<'g> WorkerHandle<'g> {
             is_paid: growth.is_paid(),
             begun: BegunFiles::default(),
             work: 0,
-            is_slow: false,
+            is_slow: growth.slow.load(Ordering::Relaxed),
             timed_from: None,
             clock: (!growth.is_over()).then(|| WorkerClock {
                 // Asked for, as others wait.
@@ -501,6 +503,11 @@ impl<'g> WorkerHandle<'g> {
     #[inline]
     pub fn count(&mut self, work: u64) {
         self.work += work;
+    }
+
+    /// True if others have joined the usual number because these wait.
+    pub(crate) fn has_more_than_usual(&self) -> bool {
+        self.growth.workers() > self.growth.bounds.usual()
     }
 
     /// True if waiting may bring other workers.

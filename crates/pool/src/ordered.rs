@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::growth::{Growth, Waiting, WorkerHandle};
 use crate::run::WorkerPanic;
@@ -17,8 +18,11 @@ const SHARE: usize = 4;
 const MAX_BATCH: usize = 256;
 
 /// Items in a worker's first batch, and at most in one where they take long.
-const FIRST_BATCH: usize = 2;
-const SLOW_BATCH: usize = 16;
+const FIRST_BATCH: usize = 1;
+const SLOW_BATCH: usize = 4;
+
+/// Items that are worth another worker where those there are wait.
+const WORTH_A_WORKER: usize = 2;
 
 /// Hands out `0..len` in batches: `remaining / (4 * workers)` items, within bounds, so the
 /// tail goes in small pieces and the workers end together.
@@ -40,6 +44,9 @@ pub struct Cursor {
     divisor: usize,
     min: usize,
     max: usize,
+    /// Ranges that workers have for their own, and the number of items in them.
+    own: Mutex<Vec<Range<usize>>>,
+    owned: AtomicUsize,
 }
 
 impl Cursor {
@@ -58,11 +65,18 @@ impl Cursor {
             divisor: workers.max(1).saturating_mul(SHARE),
             min,
             max: max.max(min),
+            own: Mutex::default(),
+            owned: AtomicUsize::new(0),
         }
     }
 
     /// Returns the number of items that have not been handed out yet.
     pub fn remaining(&self) -> usize {
+        self.ahead() + self.owned.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of items that are no worker's own.
+    fn ahead(&self) -> usize {
         self.len.saturating_sub(self.next.load(Ordering::Relaxed))
     }
 
@@ -91,6 +105,51 @@ impl Cursor {
                 Err(now) => start = now,
             }
         }
+    }
+
+    /// Returns the next batch, of at most so many items, out of a range that is the worker's own,
+    /// or of half of the largest that there is. So workers are far from each other, and seldom wait
+    /// for the lock of the same directory.
+    ///
+    /// A worker that ends leaves its own range to others. There always is one, for worker 0 ends only
+    /// when it has seen here that nothing is left, and then no range gets new items.
+    fn next_apart(&self, worker: usize, most: usize) -> Option<Range<usize>> {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        if own.len() <= worker {
+            own.resize(worker + 1, 0..0);
+        }
+        while own[worker].is_empty() {
+            let largest = (0..own.len()).max_by_key(|other| own[*other].len())?;
+            let (ahead, len) = (self.ahead(), own[largest].len());
+            if ahead == 0 && len == 0 {
+                return None;
+            }
+            own[worker] = if ahead >= len {
+                self.take_half(ahead)
+            } else {
+                let middle = own[largest].start + len / 2;
+                middle..std::mem::replace(&mut own[largest].end, middle)
+            };
+        }
+        let range = &mut own[worker];
+        let end = range.start + (range.len() / SHARE).clamp(1, most.max(1));
+        let batch = range.start..end;
+        range.start = end;
+        let owned = own.iter().map(Range::len).sum();
+        // Under the lock, as all its writers are.
+        self.owned.store(owned, Ordering::Relaxed);
+        Some(batch)
+    }
+
+    /// Takes half of what is no worker's own, of which there were so many items a moment ago.
+    fn take_half(&self, ahead: usize) -> Range<usize> {
+        let end = |start: usize| self.len.min(start + ahead.div_ceil(2));
+        let taken = self
+            .next
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |start| {
+                (start < self.len).then(|| end(start))
+            });
+        taken.map_or(0..0, |start| start..end(start))
     }
 }
 
@@ -124,10 +183,15 @@ impl<'h, 'g> WorkerBatches<'h, 'g> {
         }
         let most = match self.handle.is_slow() {
             _ if is_first && self.handle.may_grow() => FIRST_BATCH,
-            true => (cursor.remaining() / (4 * self.handle.workers())).min(SLOW_BATCH),
+            true => SLOW_BATCH,
             false => usize::MAX,
         };
-        let batch = cursor.next_of(most)?;
+        let worker = self.handle.number();
+        let ahead = match self.handle.is_slow() && self.handle.has_more_than_usual() {
+            true => None,
+            false => cursor.next_of(most),
+        };
+        let batch = ahead.or_else(|| cursor.next_apart(worker, most))?;
         self.taken = batch.len();
         Some(batch)
     }
@@ -184,7 +248,7 @@ pub fn ordered<S, T: Send>(
     let workers = workers.into().within(ranges, len.max(1));
     let cursor = Cursor::with_batch(len, workers.usual(), batch, batch);
     let left = || cursor.remaining();
-    let growth = Growth::new(workers).left(&left, FIRST_BATCH);
+    let growth = Growth::new(workers).left(&left, WORTH_A_WORKER);
     let produced = growth.run(|mut handle| {
         let mut state = begin();
         let mut produced = Vec::new();
@@ -228,13 +292,55 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_works_far_from_others() {
+        let cursor = Cursor::with_batch(160, 1, 10, 10);
+        assert_eq!(cursor.next_apart(3, 4), Some(0..4), "of 80");
+        assert_eq!(cursor.next_apart(1, 4), Some(80..84), "of what is ahead");
+        assert_eq!(cursor.next_apart(0, 4), Some(42..46), "of the largest");
+        assert_eq!(cursor.next_apart(3, 4), Some(4..8));
+        assert_eq!(cursor.remaining(), 160 - 16);
+        // One that waits no longer takes what is ahead first, and then what others have left.
+        assert_eq!(cursor.next(), Some(120..130));
+        while cursor.next().is_some() {}
+        let mut left: Vec<usize> = std::iter::from_fn(|| cursor.next_apart(7, 99))
+            .flatten()
+            .collect();
+        left.sort_unstable();
+        let expected: Vec<usize> = (8..42).chain(46..80).chain(84..120).collect();
+        assert_eq!(left, expected);
+        assert_eq!((cursor.remaining(), cursor.next_apart(0, 4)), (0, None));
+    }
+
+    #[test]
+    fn ranges_of_workers_that_end_are_left_to_others() {
+        let cursor = Cursor::with_batch(10_000, 4, 10, 10);
+        let mut all: Vec<usize> = run(8, |worker| {
+            let mut mine = Vec::new();
+            while let Some(batch) = match worker % 2 {
+                0 => cursor.next_apart(worker, 4),
+                _ => cursor.next().or_else(|| cursor.next_apart(worker, 4)),
+            } {
+                mine.extend(batch);
+                if worker > 0 && mine.len() > 100 {
+                    break;
+                }
+            }
+            mine
+        })
+        .unwrap()
+        .concat();
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..10_000));
+    }
+
+    #[test]
     fn who_may_be_joined_begins_with_little() {
         let first = |workers: Workers| {
             let ranges = ordered(workers, 100, 50, || (), |(), range| range);
             ranges.unwrap().remove(0)
         };
         assert_eq!(first(Workers::from(1)), 0..50);
-        assert_eq!(first(Workers::adaptive(1)), 0..2);
+        assert_eq!(first(Workers::adaptive(1)), 0..1);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bc_fs::dirfd::{PLACE, open_through};
 use bc_fs::mount::basic_traits;
 use bc_fs::shortage::is_shortage;
-use bc_pool::{Cancel, Cursor, Growth, Waiting, WorkerPanic};
+use bc_pool::{Cancel, Cursor, Growth, WorkerBatches, WorkerPanic};
 use rustix::fs::{CWD, fstat};
 use rustix::io::Errno;
 
@@ -327,7 +327,7 @@ fn probe_all(
         0 => Workers::from(1),
         most => workers().within(left.len() / 1000 + 1, most + 1),
     };
-    let cursor = Cursor::new(left.len(), workers.most());
+    let cursor = Cursor::new(left.len(), workers.usual());
     let remaining = || cursor.remaining();
     let growth = Growth::new(workers).left(&remaining, WORTH_A_WORKER);
     let growth = growth.metering(&tuning.metering);
@@ -339,7 +339,8 @@ fn probe_all(
         let mut parents = HashMap::new();
         let mut ancestors = Ancestors::default();
         let mut near = Near::default();
-        while let Some(batch) = cursor.next() {
+        let mut batches = WorkerBatches::new(&mut worker);
+        while let Some(batch) = batches.next(&cursor) {
             if cancel.is_cancelled() {
                 break;
             }
@@ -363,9 +364,6 @@ fn probe_all(
                     &mut ancestors,
                 );
                 part.push((index, probe));
-                if place.is_multiple_of(WORTH_A_WORKER) {
-                    worker.waiting(Waiting::GoesOn);
-                }
             }
         }
         part
