@@ -95,7 +95,9 @@ impl<C: Consumer> Pump<'_, C> {
             self.stats.files += 1;
             return self.free_unread(slot, file);
         }
-        self.watch_waiting(entry, cursor.left());
+        if cursor.left() > self.options.slot_size as u64 {
+            self.small = 0;
+        }
         let length = Length::of(cursor.left());
         if length == Length::Huge && verified && self.take_over(&opened, cursor.left()) {
             return self.free_unread(slot, file);
@@ -498,6 +500,7 @@ impl<C: Consumer> Pump<'_, C> {
         {
             place.waits = self.opener.find_waits(false);
         }
+        self.watch_waiting(place.waits);
         if self.is_plain(place.waits) {
             return self.opener.open(&place.dir, entry).map(Some);
         }
@@ -542,16 +545,16 @@ impl<C: Consumer> Pump<'_, C> {
         matches!(waits, Waits::Processor | Waits::Decompressor) && self.queue.chooses()
     }
 
-    /// Notes each file that one call reads, and has other workers join if the calls before have
+    /// Notes each file before it is opened, and has other workers join if the calls before have
     /// waited, where the ring is not their way. Where there is one decompressor they would only
     /// wait for that, and a long file keeps its disk busy by itself, or a spinning one's arm on its
     /// track.
-    pub(super) fn watch_waiting(&mut self, entry: EntryId, bytes: u64) {
-        let may_wait = match self.opener.waits(entry) {
+    fn watch_waiting(&mut self, waits: Waits) {
+        let may_wait = match waits {
             Waits::Unsaid | Waits::Processor => self.queue.chooses(),
             Waits::Disk | Waits::Decompressor => false,
         };
-        if !may_wait || bytes > self.options.slot_size as u64 {
+        if !may_wait {
             self.small = 0;
             return;
         }
