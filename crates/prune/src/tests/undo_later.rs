@@ -527,9 +527,16 @@ fn a_content_outlives_an_edit_of_what_replaces_its_last_name() {
 fn what_replaces_a_last_name_is_on_the_disk_first() {
     type Left = fn(&TestTree);
     let undone: [(Left, [u64; 2]); 2] = [
-        (|tree| drop(tree.remove("a/1")), [0, 1]),
         (
-            |tree| drop(tree.write("b/.bc-dup.4194305.7.0.tmp", "same")),
+            |tree| {
+                tree.remove("a/1");
+            },
+            [0, 1],
+        ),
+        (
+            |tree| {
+                tree.write("b/.bc-dup.4194305.7.0.tmp", "same");
+            },
             [1, 0],
         ),
     ];
