@@ -24,8 +24,8 @@ use crate::buffer::Buffer;
 const CHUNK: usize = 512 << 10;
 /// Chunks between the fastest reader and the consumer, for each worker.
 const AHEAD: usize = 3;
-/// Chunks of a round that are timed, after as many as the window has: some 4 ms of SHA-256.
-const TIMED: u64 = 16;
+/// Chunks of a round that are timed, after as many as the window has: some 2 ms of SHA-256.
+const TIMED: u64 = 8;
 
 /// Bytes of memory that [`stream`] takes for each of its workers.
 pub const STREAM_MEMORY: usize = AHEAD * CHUNK;
@@ -416,7 +416,7 @@ mod tests {
         let mut rounds = Rounds::new(6);
         let mut asked = Vec::new();
         let mut decided = Vec::new();
-        for chunk in 0..70 {
+        for chunk in 0..44 {
             let now = || {
                 asked.push(chunk);
                 seconds.set(seconds.get() + 1);
@@ -424,8 +424,8 @@ mod tests {
             };
             decided.extend(rounds.begin(chunk, now).map(|by| (chunk, by)));
         }
-        assert_eq!(asked, [6, 22, 28, 44, 50, 66]);
-        let expected = [(22, ReadBy::All), (44, ReadBy::Consumer), (66, ReadBy::All)];
+        assert_eq!(asked, [6, 14, 20, 28, 34, 42]);
+        let expected = [(14, ReadBy::All), (28, ReadBy::Consumer), (42, ReadBy::All)];
         assert_eq!(decided, expected);
     }
 

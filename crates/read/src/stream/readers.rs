@@ -23,11 +23,10 @@ impl ReadBy {
     }
 }
 
-/// Regular rounds before the first trial: 20 MiB and more, below which it would not pay.
+/// Regular rounds before the first trial: 14 MiB and more, below which it would not pay.
 const FIRST: u32 = 2;
-/// Regular rounds between two trials that did not lead to a change, at most: one trial for each
-/// 0.7 GiB, which costs 1 % where the other way takes twice as long.
-const MOST: u32 = 64;
+/// Regular rounds between two trials, at most: 0.9 GiB and more.
+const MOST: u32 = 128;
 
 /// The choice between the two ways, by the time of one round in each of them. A round of the other
 /// way, the trial, lies between two regular ones. It has to beat both, so that a disk which becomes
@@ -93,7 +92,7 @@ impl ReaderChoice {
                     self.before = Some(trial);
                 }
                 self.phase = Phase::Regular;
-                self.distance = (self.distance * 4).min(MOST);
+                self.distance = (self.distance * 8).min(MOST);
                 self.until = self.distance;
                 self.regular
             }
@@ -130,11 +129,11 @@ mod tests {
     #[test]
     fn the_faster_way_is_taken_and_the_other_one_tried_less_and_less() {
         let all_faster = ways(100, |_, by| if by == ReadBy::All { 100 } else { 120 });
-        assert_eq!(all_faster[..14], *"aacaaaaaaaaaca");
-        assert_eq!(all_faster.matches('c').count(), 3);
+        assert_eq!(all_faster[..22], *"aacaaaaaaaaaaaaaaaaaca");
+        assert_eq!(all_faster.matches('c').count(), 2);
         let consumer_faster = ways(100, |_, by| if by == ReadBy::All { 130 } else { 100 });
-        assert_eq!(consumer_faster[..14], *"aacaccccccccac");
-        assert_eq!(consumer_faster.matches('a').count(), 5);
+        assert_eq!(consumer_faster[..22], *"aacaccccccccccccccccac");
+        assert_eq!(consumer_faster.matches('a').count(), 4);
     }
 
     #[test]
