@@ -27,8 +27,10 @@ pub struct WorkQueue<T> {
     /// Items that [`WorkQueue::push`] found no room for, and their number.
     seeds: Mutex<Vec<T>>,
     seeded: AtomicUsize,
-    /// Items pushed and not yet processed, in all queues and stacks. Raised before an item becomes
-    /// visible and lowered after it is processed, so zero means that nothing can come.
+    /// Shared items, and workers that have any of their own. Raised before an item becomes visible;
+    /// whoever takes it keeps its count until it and its own stack are processed, so zero means that
+    /// nothing can come. Own items are not counted: that would be two writes to a line that all
+    /// workers share for each of them.
     outstanding: AtomicUsize,
     /// Workers without work, spinning or parked.
     idle: AtomicUsize,
@@ -115,10 +117,14 @@ impl<T: Send> WorkQueue<T> {
                 return;
             }
             if let Some(item) = local.take() {
-                let _done = CountOnDrop(self);
+                let poison = PoisonOnPanic(self);
                 f(item, &mut local);
+                drop(poison);
                 if local.is_ending {
                     return local.give_away();
+                }
+                if local.stack.is_empty() {
+                    self.release();
                 }
             } else if !self.wait_for_work(cancel) {
                 return;
@@ -165,8 +171,16 @@ impl<T: Send> WorkQueue<T> {
         }
     }
 
+    /// Gives up the count of a worker that has nothing of its own left.
+    fn release(&self) {
+        // Release, and acquire for the chain of all earlier ones: see `is_over`.
+        if self.outstanding.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.wake(usize::MAX);
+        }
+    }
+
     fn is_over(&self) -> bool {
-        // Acquire: pairs with the release in `Done`, so whatever the last item's processing
+        // Acquire: pairs with `release`, so whatever the last item's processing
         // wrote is visible to a worker that returns because of it.
         self.outstanding.load(Ordering::Acquire) == 0 || self.poisoned.load(Ordering::Relaxed)
     }
@@ -213,11 +227,18 @@ impl<T> WorkQueue<T> {
 impl<T: Send> Local<'_, T> {
     /// Adds an item: to the shared queue if it has room, else to this worker's own stack.
     pub fn push(&mut self, item: T) {
-        // Relaxed: the item being processed still counts, so this cannot raise from zero.
+        if self.shared.queue.is_full() {
+            self.stack.push(item);
+            return;
+        }
+        // Relaxed: this worker's own count stands, so this cannot raise from zero.
         self.shared.outstanding.fetch_add(1, Ordering::Relaxed);
         match self.shared.queue.push(item) {
             Ok(()) => self.shared.wake_one(),
-            Err(item) => self.stack.push(item),
+            Err(item) => {
+                self.shared.outstanding.fetch_sub(1, Ordering::Relaxed);
+                self.stack.push(item);
+            }
         }
     }
 
@@ -227,9 +248,11 @@ impl<T: Send> Local<'_, T> {
         self.is_ending = true;
     }
 
-    /// Makes all own items the others'.
+    /// Makes all own items the others', and gives up this worker's count.
     fn give_away(&mut self) {
         let given = self.stack.len();
+        // Relaxed: as in `push`.
+        self.shared.outstanding.fetch_add(given, Ordering::Relaxed);
         for item in self.stack.drain(..) {
             if let Err(item) = self.shared.queue.push(item) {
                 let mut seeds = lock(&self.shared.seeds);
@@ -241,6 +264,7 @@ impl<T: Send> Local<'_, T> {
         if given > 0 {
             self.shared.wake(given);
         }
+        self.shared.release();
     }
 
     /// Returns the next item: own work first, unless others starve.
@@ -258,6 +282,8 @@ impl<T: Send> Local<'_, T> {
     /// larger pieces.
     fn share(&mut self) {
         let half = self.stack.len() / 2;
+        // Relaxed: as in `push`. At least one item stays here, and keeps this worker's count.
+        self.shared.outstanding.fetch_add(half, Ordering::Relaxed);
         let mut given = 0;
         let mut rest = Vec::new();
         for item in self.stack.drain(..half) {
@@ -267,6 +293,8 @@ impl<T: Send> Local<'_, T> {
             }
         }
         if !rest.is_empty() {
+            let kept = rest.len();
+            self.shared.outstanding.fetch_sub(kept, Ordering::Relaxed);
             self.stack.splice(0..0, rest);
         }
         if given > 0 {
@@ -278,17 +306,13 @@ impl<T: Send> Local<'_, T> {
     }
 }
 
-/// Counts an item as processed, also when processing it panicked.
-struct CountOnDrop<'q, T>(&'q WorkQueue<T>);
+/// Stops the others if processing an item panics.
+struct PoisonOnPanic<'q, T>(&'q WorkQueue<T>);
 
-impl<T> Drop for CountOnDrop<'_, T> {
+impl<T> Drop for PoisonOnPanic<'_, T> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.poisoned.store(true, Ordering::SeqCst);
-            self.0.wake(usize::MAX);
-        }
-        // Release, and acquire for the chain of all earlier ones: see `is_over`.
-        if self.0.outstanding.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.0.wake(usize::MAX);
         }
     }

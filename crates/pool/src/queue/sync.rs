@@ -46,6 +46,10 @@ impl<T> ArrayQueue<T> {
         self.items.lock().unwrap().len()
     }
 
+    pub(crate) fn is_full(&self) -> bool {
+        self.len() == self.capacity
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.items.lock().unwrap().is_empty()
     }

@@ -47,6 +47,23 @@ fn tiny_jobs_over_and_over() {
     }
 }
 
+/// Checks that a worker's own items cost it no write that others wait for.
+#[test]
+fn own_items_are_not_counted() {
+    let queue = WorkQueue::new(2);
+    queue.push(0_u32);
+    let mut counts = Vec::new();
+    queue.work(&Cancel::new(), |level, local| {
+        if level == 0 {
+            (0..10).for_each(|_| local.push(1));
+        }
+        counts.push(queue.outstanding.load(Ordering::SeqCst));
+    });
+    // This worker, and two items in the queue, which come last.
+    assert_eq!(counts, [3, 3, 3, 3, 3, 3, 3, 3, 3, 2, 1]);
+    assert_eq!(queue.outstanding.load(Ordering::SeqCst), 0);
+}
+
 #[test]
 fn nothing_to_do_returns_at_once() {
     let queue = WorkQueue::<u8>::new(4);

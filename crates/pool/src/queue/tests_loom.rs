@@ -52,6 +52,12 @@ fn loom_more_children_than_room() {
     explore(1, 1, 2);
 }
 
+/// Checks a stack that is shared with the other worker while the queue has room for a part of it.
+#[test]
+fn loom_a_shared_stack() {
+    explore(1, 1, 4);
+}
+
 #[test]
 fn loom_joined_late() {
     let mut model = loom::model::Builder::new();
