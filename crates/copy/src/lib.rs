@@ -28,9 +28,10 @@
 //! regular files, `links` further names; directories get their times last; `engine` counts, and
 //! `manifest` records what was done.
 //!
-//! [`restore()`] repairs a tree by its manifest from copies of it, with the same stages: files that
-//! bc-integrity's `verify` finds damaged or missing are copied from any source that holds them,
-//! compared with the recorded digest on the way, and only then replace the existing file.
+//! [`restore()`] repairs a tree by its manifest from copies of it, with the same stages, which are
+//! completed and named by the same functions: files that bc-integrity's `verify` finds damaged or
+//! missing are copied from any source that holds them, compared with the recorded digest on the
+//! way, and only then replace the existing file.
 //!
 //! # Invariants
 //! - No incomplete file ever has its final name: a copy is a stage until it is complete, checked

@@ -2,9 +2,11 @@
 //! copy.
 
 use std::collections::HashMap;
+use std::os::fd::AsFd;
 
 use bc_integrity::meta_of;
 use bc_walk::{Error, FileKind, Identity};
+use rustix::io::Errno;
 
 use crate::data::single::medium;
 use crate::data::small::{SMALL, small};
@@ -15,7 +17,7 @@ use crate::plan::SkippedEntry;
 use crate::results::{EntryOutcome, EntryState, Proof};
 use crate::resume::record::Placed;
 use crate::sources::{RootItem, USUAL};
-use crate::stage;
+use crate::stage::{self, put};
 use crate::worker::{BATCH, Worker};
 
 /// Files with several names.
@@ -247,7 +249,15 @@ impl Worker<'_> {
             None => return Ok(false),
         };
         let stage = job.plan.id.stage(&place.dir, &place.target, None);
-        let linked = stage::link(&origin.dir, origin.name(), found.id, &place.dir, &stage);
+        let link = || put::link(&origin.dir, origin.name(), found.id, &place.dir, &stage);
+        let linked = match link() {
+            // Left by a killed run.
+            Err(Errno::EXIST) => {
+                stage::remove(place.dir.fd.as_fd(), &stage);
+                link()
+            }
+            linked => linked,
+        };
         // Too many names, no links here, or another program has taken the first name.
         if !matches!(linked, Ok(true)) {
             return Ok(false);

@@ -25,7 +25,7 @@ use crate::place::{DestDir, EntryPlace, Open, Over, is_settled};
 use crate::resume::record::{self, Placed};
 use crate::resume::stamp::{Ends, KIND, Lasting, Met, Proving, Stamp, of_text};
 use crate::sources::{RootItem, SourceContent, USUAL};
-use crate::stage::complete::CompleteStage;
+use crate::stage::CompleteStage;
 use crate::stage::publish::Queue;
 
 /// Small files, or directories, that a worker takes at once.

@@ -19,9 +19,8 @@ use crate::data::{ByteSink, DataError, Digesting, HUGE, Layout, ReadProgress, re
 use crate::meta::{Giving, LostMeta, SourceXattrs};
 use crate::place::DestDir;
 use crate::sources::shown_below;
-use crate::stage::complete::{CompleteStage, FileOrder};
-use crate::stage::put::{Keep, NotPut, Replacement, put_new};
-use crate::stage::{self, NoStage, Stage, StageUse};
+use crate::stage::put::{self, Keep, NotPut, Replacement, put_new};
+use crate::stage::{self, CompleteStage, FileOrder, NoStage, Stage, StageUse};
 
 /// State of one worker.
 pub(super) struct RepairWorker<'r, 'a> {
@@ -105,7 +104,7 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
         let path = &self.need(name).path;
         let (dir, stage) = restore.stage_of(path)?;
         let first = split(source.path).1;
-        match stage::link(source.dir, first, source.id, &dir, &stage) {
+        match put::link(source.dir, first, source.id, &dir, &stage) {
             Ok(true) => Ok(self.put(&dir, &stage, name, kept)?),
             // Another program has taken the name that was linked.
             Ok(false) => {

@@ -1,6 +1,5 @@
 //! A stage on its way to completeness: made, read back from wherever the kernel has it or from the
-//! medium, past all caches in memory, and given its metadata. Files of copies and of repairs become
-//! complete here alone.
+//! medium, past all caches in memory, and given its metadata.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -8,9 +7,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Digest, Hasher};
-use bc_edit::content;
-use bc_edit::metadata::{FileMetadata, Subject};
-use bc_fs::call::FailedCall;
+use bc_edit::metadata::FileMetadata;
 use bc_fs::dirfd::read_at;
 use bc_walk::{Error, ErrorKind, FileStat};
 use rustix::fs::{Mode, OFlags};
@@ -18,11 +15,10 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::decide::digest_of;
 use crate::event::Event;
-use crate::meta::{self, Giving, LostMeta};
 use crate::options::{Durability, ReadBack};
-use crate::place::{DestDir, EntryPlace};
+use crate::place::EntryPlace;
 use crate::sources::RootItem;
-use crate::stage::{self, NoStage, Stage, StageUse};
+use crate::stage::{self, FileOrder, NoStage, Stage, StageUse};
 use crate::worker::Worker;
 
 /// Alignment of direct reads, in the file and in memory: no block is larger.
@@ -30,84 +26,6 @@ const ALIGNED: usize = 4096;
 
 /// Bytes that are read at once.
 const PIECE: usize = 512 << 10;
-
-/// Order to make a file of a stage that has its bytes.
-pub(crate) struct FileOrder<'a> {
-    /// The directory of the stage, and of the file.
-    pub(crate) dir: &'a DestDir,
-    pub(crate) wanted: &'a FileMetadata,
-    pub(crate) giving: &'a Giving,
-    /// True if it is forced to the disk before it has its name.
-    pub(crate) is_durable: bool,
-}
-
-/// A stage that is complete and waits for its name.
-pub(crate) struct CompleteStage {
-    /// Name of the stage; empty if it has none.
-    pub(crate) name: String,
-    /// A stage without a name: it is open. The others are closed.
-    pub(crate) unnamed: Option<File>,
-    pub(crate) stat: FileStat,
-}
-
-impl CompleteStage {
-    /// Removes the stage: it gets no name.
-    pub(crate) fn remove(self, dir: &DestDir) {
-        if self.unnamed.is_none() {
-            stage::remove(dir.fd.as_fd(), &self.name);
-        }
-    }
-}
-
-impl Stage {
-    /// Gives the stage its metadata and closes it, or removes it; `lost` gets the metadata that it
-    /// could not be given.
-    pub(crate) fn complete(
-        self,
-        order: &FileOrder<'_>,
-        lost: &mut Vec<LostMeta>,
-    ) -> Result<CompleteStage, FailedCall> {
-        let failed = |op| move |errno| FailedCall { op, errno };
-        let given = self.give(order, lost).map_err(failed("stat"));
-        let synced = given.and_then(|stat| match order.is_durable {
-            true => content::sync(&self.file).map(|()| stat),
-            false => Ok(stat),
-        });
-        let stat = match synced {
-            Ok(stat) => stat,
-            Err(failed) => {
-                self.remove(order.dir);
-                return Err(failed);
-            }
-        };
-        let (name, unnamed) = match self.is_unnamed() {
-            true => (self.name, Some(self.file)),
-            false => (self.close(order.dir).map_err(failed("close"))?, None),
-        };
-        Ok(CompleteStage {
-            name,
-            unnamed,
-            stat,
-        })
-    }
-
-    /// Gives the stage its metadata, and returns its `stat` afterwards.
-    fn give(&self, order: &FileOrder<'_>, lost: &mut Vec<LostMeta>) -> Result<FileStat, Errno> {
-        let file = Subject::open(self.file.as_fd());
-        if self.made_with.is_some() {
-            meta::give_rest(&file, order.wanted, order.giving, lost);
-            let stat = meta::stat(&self.file)?;
-            // Some file systems choose the owner, or the mode.
-            if order.wanted.has_owner_and_mode(&stat) {
-                return Ok(stat);
-            }
-            lost.clear();
-        }
-        let inherits = order.dir.gives_acl;
-        meta::give(&file, order.wanted, order.giving, inherits, lost);
-        meta::stat(&self.file)
-    }
-}
 
 impl Worker<'_> {
     /// Reads a stage back, if that is wanted, and compares it with the bytes read from the source.

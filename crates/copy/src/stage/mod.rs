@@ -19,14 +19,14 @@ use bc_edit::made::{self, Thing};
 use bc_edit::metadata::{FileMetadata, Subject};
 use bc_edit::names::{self, Temporary};
 use bc_edit::{content, entry};
+use bc_fs::call::FailedCall;
 use bc_fs::known::file_clock;
-use bc_walk::{Error, FileKind, FileStat, Identity, Stamp};
+use bc_walk::{Error, FileKind, FileStat, Stamp};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::meta::{self, Giving, LostMeta, stat_at};
 use crate::place::DestDir;
-use crate::stage::put::is_at;
 
 /// True if that is the name of a stage: a name in a journal is checked before it is used as one.
 pub(crate) fn is_stage(name: &[u8]) -> bool {
@@ -233,34 +233,87 @@ impl Stage {
     }
 }
 
+/// Order to make a file of a stage that has its bytes, for a copy or a restore.
+pub(crate) struct FileOrder<'a> {
+    /// The directory of the stage, and of the file.
+    pub(crate) dir: &'a DestDir,
+    pub(crate) wanted: &'a FileMetadata,
+    pub(crate) giving: &'a Giving,
+    /// True if it is forced to the disk before it has its name.
+    pub(crate) is_durable: bool,
+}
+
+/// A stage that is complete and waits for its name.
+pub(crate) struct CompleteStage {
+    /// Name of the stage; empty if it has none.
+    pub(crate) name: String,
+    /// A stage without a name: it is open. The others are closed.
+    pub(crate) unnamed: Option<File>,
+    pub(crate) stat: FileStat,
+}
+
+impl CompleteStage {
+    /// Removes the stage: it gets no name.
+    pub(crate) fn remove(self, dir: &DestDir) {
+        if self.unnamed.is_none() {
+            remove(dir.fd.as_fd(), &self.name);
+        }
+    }
+}
+
+impl Stage {
+    /// Gives the stage its metadata and closes it, or removes it; `lost` gets the metadata that it
+    /// could not be given.
+    pub(crate) fn complete(
+        self,
+        order: &FileOrder<'_>,
+        lost: &mut Vec<LostMeta>,
+    ) -> Result<CompleteStage, FailedCall> {
+        let failed = |op| move |errno| FailedCall { op, errno };
+        let given = self.give(order, lost).map_err(failed("stat"));
+        let synced = given.and_then(|stat| match order.is_durable {
+            true => content::sync(&self.file).map(|()| stat),
+            false => Ok(stat),
+        });
+        let stat = match synced {
+            Ok(stat) => stat,
+            Err(failed) => {
+                self.remove(order.dir);
+                return Err(failed);
+            }
+        };
+        let (name, unnamed) = match self.is_unnamed() {
+            true => (self.name, Some(self.file)),
+            false => (self.close(order.dir).map_err(failed("close"))?, None),
+        };
+        Ok(CompleteStage {
+            name,
+            unnamed,
+            stat,
+        })
+    }
+
+    /// Gives the stage its metadata, and returns its `stat` afterwards.
+    fn give(&self, order: &FileOrder<'_>, lost: &mut Vec<LostMeta>) -> Result<FileStat, Errno> {
+        let file = Subject::open(self.file.as_fd());
+        if self.made_with.is_some() {
+            meta::give_rest(&file, order.wanted, order.giving, lost);
+            let stat = meta::stat(&self.file)?;
+            // Some file systems choose the owner, or the mode.
+            if order.wanted.has_owner_and_mode(&stat) {
+                return Ok(stat);
+            }
+            lost.clear();
+        }
+        let inherits = order.dir.gives_acl;
+        meta::give(&file, order.wanted, order.giving, inherits, lost);
+        meta::stat(&self.file)
+    }
+}
+
 /// Removes a stage by its name.
 pub(crate) fn remove(dir: BorrowedFd<'_>, name: &str) {
     let _ = entry::unlink(dir, name);
-}
-
-/// Gives a file another name, that of a stage. Returns false if the name that it is to have by `id`
-/// leads to another file by now.
-pub(crate) fn link(
-    from: &DestDir,
-    name: &[u8],
-    id: Identity,
-    to: &DestDir,
-    stage: &str,
-) -> Result<bool, Errno> {
-    let link = || entry::link(&from.fd, name, &to.fd, stage).map_err(Errno::from);
-    match link() {
-        // Left by a killed run.
-        Err(Errno::EXIST) => {
-            remove(to.fd.as_fd(), stage);
-            link()?;
-        }
-        linked => linked?,
-    }
-    let is_it = is_at(to.fd.as_fd(), stage.as_bytes(), id);
-    if !is_it {
-        remove(to.fd.as_fd(), stage);
-    }
-    Ok(is_it)
 }
 
 /// Reason for which there is no link or node under the name of a stage.

@@ -31,10 +31,9 @@ use crate::place::{DestDir, EntryPlace, Existing, Over};
 use crate::results::{EntryOutcome, EntryState, Proof};
 use crate::resume::record::{self, Placed};
 use crate::sources::RootItem;
-use crate::stage::complete::CompleteStage;
 use crate::stage::named::Maps;
 use crate::stage::put::{Keep, Look, NotPut, Replacement};
-use crate::stage::{self, NoStage, StageUse};
+use crate::stage::{self, CompleteStage, NoStage, StageUse};
 
 /// Files that wait for their names with [`Durability::Batch`], and bytes of them: a killed run's
 /// waiting files are written again.

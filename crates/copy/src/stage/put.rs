@@ -1,7 +1,7 @@
 //! A stage takes its name: one that is free, or that of a chosen file, which is looked at once more
 //! when it has lost it, so that no change in between is lost, and may keep another.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use bc_digest::Digest;
 use bc_edit::entry;
@@ -14,7 +14,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::remove;
 use crate::meta::{stat, stat_at};
-use crate::place::Existing;
+use crate::place::{DestDir, Existing};
 
 /// Bytes of the longest name that file systems have.
 const NAME_MAX: usize = 255;
@@ -286,6 +286,23 @@ impl Replacement<'_> {
 /// True if a name leads to this very file.
 pub(crate) fn is_at(dir: BorrowedFd<'_>, name: &[u8], id: Identity) -> bool {
     stat_at(dir, name).is_ok_and(|now| now.id == id)
+}
+
+/// Gives a file another name, that of a stage. Returns false if the name that it is to have by `id`
+/// leads to another file by now.
+pub(crate) fn link(
+    from: &DestDir,
+    name: &[u8],
+    id: Identity,
+    to: &DestDir,
+    stage: &str,
+) -> Result<bool, Errno> {
+    entry::link(&from.fd, name, &to.fd, stage)?;
+    let is_it = is_at(to.fd.as_fd(), stage.as_bytes(), id);
+    if !is_it {
+        remove(to.fd.as_fd(), stage);
+    }
+    Ok(is_it)
 }
 
 /// Removes a second name that is of no use, unless it has become the only one.
