@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use bc_fs::dirfd::open_through;
 use bc_fs::mount::{Answer, basic_traits};
-use bc_pool::{Cancel, Cursor, Growth, Waiting, WorkerPanic};
+use bc_pool::{Cancel, Cursor, Growth, WorkerBatches, WorkerPanic};
 use rustix::fs::{CWD, RawDir};
 
 use crate::dir::BUFFER;
@@ -57,18 +57,18 @@ pub(crate) fn regular_files(
         1 => Workers::from(1),
         most => workers().within(names / WORTH_A_THREAD + 1, most),
     };
-    let cursor = Cursor::new(dirs.len(), workers.most());
+    let cursor = Cursor::new(dirs.len(), workers.usual());
     let left = || cursor.remaining();
     let growth = Growth::new(workers).left(&left, 1);
     let found = growth.metering(&tuning.metering).run(|mut worker| {
         let (mut found, mut buffer) = (Vec::new(), Vec::with_capacity(BUFFER));
-        while let Some(batch) = cursor.next() {
+        let mut batches = WorkerBatches::new(&mut worker);
+        while let Some(batch) = batches.next(&cursor) {
             for dir in &dirs[batch] {
                 if cancel.is_cancelled() {
                     return found;
                 }
                 dir.read(paths, &mut buffer, &mut found);
-                worker.waiting(Waiting::GoesOn);
             }
         }
         found
