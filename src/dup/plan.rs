@@ -203,7 +203,10 @@ impl PrunePlan {
         let mut options = PruneOptions::new(args.action.clone());
         options.mode = mode;
         options.workers = session.common.threads.most();
-        options.waiting = session.common.threads.workers().most();
+        // A budget may not allow for it.
+        if session.common.memory_budget.is_none() {
+            options.waiting = session.common.threads.workers().most();
+        }
         options.max_links = args.max_links;
         options.rate = session.rate();
         options.rules = KeepRules::new(

@@ -251,7 +251,10 @@ impl CopyOptions {
         let (mut options, origin) = (self.clone(), Origin::of_this_machine());
         options.walk.metadata = Metadata::Full;
         options.workers = means.workers().usual();
-        options.waiting = means.workers().most();
+        // A budget may not allow for it.
+        if options.most_memory.is_none() {
+            options.waiting = means.workers().most();
+        }
         options.walk_workers = means.workers();
         options.now = bc_fs::known::now_ns();
         (options.host, options.machine) = (origin.host, origin.machine);

@@ -306,9 +306,18 @@ impl<'a> Worker<'a> {
 /// of directories open.
 fn most_waiting(job: &Job<'_>) -> usize {
     let options = &job.plan.options;
-    let affordable = descriptors() / 2 / OPEN_EACH;
+    let workers = Workers::up_to(options.workers, options.waiting);
+    most_waiting_of(workers, options.durability, descriptors())
+}
+
+fn most_waiting_of(workers: Workers, durability: Durability, descriptors: u64) -> usize {
+    // A `syncfs` for each worker's batch is no wait that others shorten.
+    if durability == Durability::Batch {
+        return workers.usual();
+    }
+    let affordable = descriptors / 2 / OPEN_EACH;
     let affordable = usize::try_from(affordable).unwrap_or(usize::MAX);
-    options.waiting.min(affordable).max(options.workers)
+    workers.most().min(affordable).max(workers.usual())
 }
 
 /// Returns the number of directories that each worker may hold open beside [`KEPT`]: half of the
@@ -519,5 +528,15 @@ mod tests {
         for workers in [0, 1, 64] {
             assert_eq!(affordable_of(0, workers), 2);
         }
+    }
+
+    #[test]
+    fn who_waits_for_syncs_is_not_joined() {
+        let workers = Workers::up_to(2, 128);
+        let most = |durability, descriptors| most_waiting_of(workers, durability, descriptors);
+        assert_eq!(most(Durability::None, u64::MAX), 128);
+        assert_eq!(most(Durability::None, 4096), 32);
+        assert_eq!(most(Durability::None, 0), 2);
+        assert_eq!(most(Durability::Batch, u64::MAX), 2);
     }
 }
