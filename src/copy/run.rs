@@ -17,7 +17,7 @@ use crate::files::overlap::Given;
 use crate::report::Exit;
 use crate::report::diagnostic::Diagnostic;
 use crate::session::progress::{Display, ProgressCounts};
-use crate::session::{Outcome, Session};
+use crate::session::{Outcome, Session, signals};
 
 pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
     let written = args.manifest.as_deref().filter(|name| *name != "none");
@@ -26,7 +26,7 @@ pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
     let written = written.map(Path::new);
     let mut session = Session::start("copy", "copy", &args.common, &given, written)?;
     let plan = plan(&session, args)?;
-    crate::session::signals::end_at_the_second();
+    signals::watch();
     let lines = (args.itemize || args.dry_run) && !args.common.quiet;
     let lines = lines.then(|| session.output(None)).transpose()?;
     let lines = lines.map(|output| OutputLines::new(output.colors(args.common.color)));

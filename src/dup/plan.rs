@@ -16,7 +16,7 @@ use super::args::search::SearchArgs;
 use super::args::{LEAST, PruneArgs};
 use super::references;
 use crate::parse::args::WalkArgs;
-use crate::session::{Outcome, Session};
+use crate::session::{Outcome, Session, signals};
 
 /// A search.
 pub struct SearchPlan<'a> {
@@ -166,6 +166,7 @@ impl PrunePlan {
         };
         let given = given.operands(destination);
         let session = Session::start("dup", "prune", &args.common, &given, journal)?;
+        signals::watch();
         references::refuse_manifests(&session, &args.search.reference)?;
         session.output(None)?;
         let plan = PrunePlan::new(&session, args)?;

@@ -6,9 +6,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
 
 use bc_edit::atomic::AtomicFile;
 use bc_edit::output::{OutputFile, descriptor};
@@ -364,15 +362,13 @@ const PIPE_BUF: usize = 4096;
 /// A writer that does not wait for ever once a signal came.
 struct InterruptibleWriter {
     to: File,
-    /// Odd while a write is under way; None until one might wait.
-    turn: Option<Arc<AtomicU64>>,
 }
 
 /// Makes a writer interruptible, where it is a pipe or a socket.
 fn interruptible(to: File) -> Box<dyn Write + Send> {
     let kind = rustix::fs::fstat(&to).map(|stat| FileType::from_raw_mode(stat.st_mode));
     match kind {
-        Ok(FileType::Fifo | FileType::Socket) => Box::new(InterruptibleWriter { to, turn: None }),
+        Ok(FileType::Fifo | FileType::Socket) => Box::new(InterruptibleWriter { to }),
         _ => Box::new(to),
     }
 }
@@ -397,41 +393,13 @@ impl Write for InterruptibleWriter {
             // Output that would have to wait is dropped.
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        let turn = self.turn.get_or_insert_with(watched);
-        turn.fetch_add(1, Ordering::Relaxed);
-        let written = self.to.write(bytes);
-        turn.fetch_add(1, Ordering::Relaxed);
-        written
+        // The output that it would have written has no name.
+        crate::session::signals::idly(|| self.to.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
     }
-}
-
-/// Returns a count of turns that a thread watches until it is dropped: a write that still waits
-/// some time after a signal ends the process. The output that it would have written has no name, so
-/// there is nothing to clean up.
-fn watched() -> Arc<AtomicU64> {
-    let turn = Arc::new(AtomicU64::new(0));
-    let watch = Arc::clone(&turn);
-    // Without a thread to spare it waits as any other program does.
-    let _ = std::thread::Builder::new().spawn(move || {
-        let mut last = 0;
-        while Arc::strong_count(&watch) > 1 {
-            let now = watch.load(Ordering::Relaxed);
-            if let Some(signal) = crate::session::signals::interrupted()
-                && now % 2 == 1
-                && now == last
-            {
-                crate::session::progress::clear_for_good();
-                let _ = signal_hook::low_level::emulate_default_handler(signal);
-            }
-            last = now;
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    });
-    turn
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! walk, and the end of the run.
 
 pub mod budget;
+pub mod calls;
 pub mod metrics;
 pub mod panics;
 pub mod progress;
@@ -12,9 +13,8 @@ pub mod tables;
 use std::ffi::OsString;
 use std::io::BufReader;
 use std::path::Path;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bc_fs::Size;
 use bc_fs::streams::Stream;
@@ -93,13 +93,10 @@ impl Session {
             return Err(session.fatal("--rate=0: nothing would ever be read"));
         }
         session.precious = session.spare(given, written)?;
-        for signal in signals::heeded() {
-            let flag = session.cancel.flag();
-            if let Err(error) = signal_hook::flag::register_usize(signal, flag, signal as usize) {
-                session
-                    .report
-                    .warning(format_args!("signal {signal}: handler: {error}"));
-            }
+        if let Err((signal, error)) = signals::handle() {
+            session
+                .report
+                .warning(format_args!("signal {signal}: handler: {error}"));
         }
         // Handled, it ends nothing, and a write beyond the limit of file sizes fails with a reason.
         let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
@@ -394,6 +391,11 @@ impl Session {
     /// files' state; unless the files are known to be worth no more than one.
     pub fn workers(&self, files: usize, width: usize, state: u64) -> usize {
         const FEW: usize = 8;
+        /// Number of files from which on a thread costs nothing beside the work.
+        const MANY: usize = 1000;
+        if files >= MANY {
+            signals::watch();
+        }
         let bytes = match files {
             0 => Some(0),
             1..=FEW => self.named_bytes.get().copied(),
@@ -476,7 +478,7 @@ impl Session {
         if plain {
             return f();
         }
-        watched(&self.cancel, f)
+        signals::idly(f)
     }
 
     /// Writes the metrics and turns an interruption into its exit.
@@ -520,28 +522,6 @@ pub fn now() -> i64 {
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Runs `f` while a thread watches for signals; the first one ends the process.
-fn watched<T>(cancel: &Cancel, f: impl FnOnce() -> T) -> T {
-    const PAUSE: Duration = Duration::from_millis(50);
-    let (working, is_over) = mpsc::channel::<()>();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            loop {
-                if let Some(signal) = signals::behind(cancel) {
-                    progress::clear_for_good();
-                    let _ = signal_hook::low_level::emulate_default_handler(signal);
-                }
-                if is_over.recv_timeout(PAUSE) != Err(RecvTimeoutError::Timeout) {
-                    return;
-                }
-            }
-        });
-        // Its end, also by a panic of `f`, sends the watcher home.
-        let _working = working;
-        f()
-    })
-}
-
 /// Returns a path below `root`, as it is shown.
 pub fn below(root: &std::ffi::OsStr, path: &[u8]) -> Vec<u8> {
     let mut full = root.as_encoded_bytes().to_vec();
@@ -552,16 +532,4 @@ pub fn below(root: &std::ffi::OsStr, path: &[u8]) -> Vec<u8> {
         full.extend_from_slice(path);
     }
     full
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_panic_under_watch_comes_out() {
-        let caught = std::panic::catch_unwind(|| watched(&Cancel::new(), || panic!("of a test")));
-        assert!(caught.is_err());
-        assert_eq!(watched(&Cancel::new(), || 7), 7);
-    }
 }

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::calls::{CallWatch, LongCall};
 use crate::parse::args::{Choice, Common, LogFormat};
 pub use line::{ProgressCounts, counted, nonzero, size, thousands};
 use line::{Rate, render};
@@ -24,6 +25,10 @@ const EVERY: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_millis(300);
 /// Rates are those of this last stretch, so that a stall shows.
 const RECENT: Duration = Duration::from_secs(5);
+/// Time between two looks at what the threads wait for.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A call that has waited for so long is shown.
+const LONG: Duration = Duration::from_secs(5);
 
 /// True while a status line is on the screen. Only changed under stderr's lock.
 static DRAWN: AtomicBool = AtomicBool::new(false);
@@ -106,6 +111,8 @@ impl Display {
         if !wanted {
             return display;
         }
+        // Somebody who sees it may press Ctrl-C.
+        super::signals::watch();
         let shown = Arc::clone(&display.phase);
         let (working, is_over) = mpsc::channel();
         let always = common.progress == Choice::Always;
@@ -163,13 +170,15 @@ fn can_redraw() -> bool {
 fn draw_until(phase: &Mutex<Phase>, is_over: &Receiver<()>, reading: &Reading, always: bool) {
     let started = Instant::now();
     let mut recent = Recent::default();
+    let mut waits = ShownWait::default();
     loop {
         let stopped = is_over.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout);
+        let waits_for = waits.look(started.elapsed());
         let Ok(phase) = phase.lock() else { return };
         let (now, counts) = (Instant::now(), reading());
         let rate = recent.rate(phase.begun, CountsAt { time: now, counts });
         let text = ((now - started >= PATIENCE && !stopped) || (always && stopped))
-            .then(|| phase.line(counts, rate, now, width()));
+            .then(|| phase.line(counts, rate, waits_for, now, width()));
         drop(phase);
         if let Some(text) = text {
             draw(&text);
@@ -182,7 +191,14 @@ fn draw_until(phase: &Mutex<Phase>, is_over: &Receiver<()>, reading: &Reading, a
 }
 
 impl Phase {
-    fn line(&self, mut counts: ProgressCounts, rate: Rate, now: Instant, width: usize) -> String {
+    fn line(
+        &self,
+        mut counts: ProgressCounts,
+        rate: Rate,
+        waits_for: Option<&LongCall>,
+        now: Instant,
+        width: usize,
+    ) -> String {
         counts.files_total = counts.files_total.max(self.files_total);
         counts.bytes_total = counts.bytes_total.max(self.bytes_total);
         // Only this phase's work counts: earlier work had another speed.
@@ -192,9 +208,31 @@ impl Phase {
             counts.phase.unwrap_or(self.name),
             counts,
             rate,
+            waits_for,
             now.saturating_duration_since(self.begun.time),
             width,
         )
+    }
+}
+
+/// Calls that the threads wait for.
+#[derive(Default)]
+struct ShownWait {
+    calls: CallWatch,
+    looked: Duration,
+    longest: Option<LongCall>,
+}
+
+impl ShownWait {
+    /// Returns the call about a file that has waited for [`LONG`], and longest; looks from time to time.
+    fn look(&mut self, now: Duration) -> Option<&LongCall> {
+        if now - self.looked >= LOOK_EVERY {
+            self.looked = now;
+            self.calls.look(now);
+            let mut long = self.calls.long_calls(now, LONG);
+            self.longest = long.find(LongCall::is_about_a_file);
+        }
+        self.longest.as_ref()
     }
 }
 

@@ -147,6 +147,7 @@ mod shapes_agree;
 mod shared_writes;
 mod signals;
 mod spellings;
+mod stalls;
 mod strace;
 mod system_calls;
 mod terminal;

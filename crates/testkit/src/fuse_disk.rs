@@ -70,9 +70,9 @@ impl FuseDisk {
         self.dial.hold(kind);
     }
 
-    /// Waits until a request is held.
-    pub fn wait_held(&self) {
-        self.dial.wait_held();
+    /// Waits until a request is held; false if that has not come after a very long time.
+    pub fn wait_held(&self) -> bool {
+        self.dial.wait_held()
     }
 
     /// Answers the requests that are held, and holds no more.
@@ -286,7 +286,7 @@ mod tests {
         disk.hold(RequestKind::Read);
         std::thread::scope(|scope| {
             let held = scope.spawn(|| read(STALLING));
-            disk.wait_held();
+            assert!(disk.wait_held());
             assert_eq!(read("a"), b"a");
             assert!(!held.is_finished());
             let closed = DiskRequest {

@@ -28,8 +28,7 @@ pub fn restore(args: &RestoreArgs) -> Outcome<Exit> {
     let mut session = start("restore", &args.common, &given, None)?;
     let manifest = open(&session, &args.manifest)?;
     let algorithm = algorithm_of(&session, &manifest)?;
-    // The first signal lets the work in progress finish.
-    crate::session::signals::end_at_the_second();
+    crate::session::signals::watch();
     let output = args.format.of(opened(&session, None)?);
     let own = own_files(None, &output);
     let options = plan(args, &manifest, &own);

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::session::calls::LongCall;
+
 /// Progress of the work at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgressCounts {
@@ -39,6 +41,7 @@ pub fn render(
     phase: &str,
     counts: ProgressCounts,
     rate: Rate,
+    waits_for: Option<&LongCall>,
     elapsed: Duration,
     width: usize,
 ) -> String {
@@ -47,6 +50,10 @@ pub fn render(
         files += &format!("/{}", thousands(counts.files_total));
     }
     let mut pieces = vec![Piece::new(phase.to_owned(), 0)];
+    if let Some(call) = waits_for {
+        let room = width.saturating_sub(phase.chars().count() + 1);
+        pieces.push(Piece::new(waiting(call, room), 0));
+    }
     let share = share(counts);
     if let Some((share, of)) = share {
         pieces.push(Piece::new(bar(share), 3));
@@ -86,6 +93,22 @@ impl Piece {
     fn new(text: String, cost: u8) -> Piece {
         Piece { text, cost }
     }
+}
+
+/// Returns what is waited for, of whose path the beginning goes where there is too little room.
+fn waiting(call: &LongCall, room: usize) -> String {
+    let (place, seconds) = (call.place(), call.waited.as_secs());
+    let rest = format!("waiting for  ({}) {seconds} s", call.operation);
+    let room = room.saturating_sub(rest.len());
+    let count = place.chars().count();
+    let place = match count > room {
+        true => "…"
+            .chars()
+            .chain(place.chars().skip(count + 1 - room.max(1)))
+            .collect(),
+        false => place,
+    };
+    format!("waiting for {place} ({}) {seconds} s", call.operation)
 }
 
 fn bar(share: f64) -> String {
@@ -202,7 +225,7 @@ mod tests {
 
     #[test]
     fn eta_appears_once_the_total_is_known() {
-        let line = |counts| render("hash", counts, RATE, Duration::from_secs(2), 200);
+        let line = |counts| render("hash", counts, RATE, None, Duration::from_secs(2), 200);
         let mut counts = ProgressCounts {
             files: 10,
             bytes: 1024,
@@ -221,7 +244,14 @@ mod tests {
         assert!(line(counts).contains("[================]  100% of bytes"));
         assert!(line(counts).ends_with("  ETA 0:00"));
         // Work that stands still has no speed.
-        let still = render("hash", counts, Rate::default(), Duration::from_secs(2), 200);
+        let still = render(
+            "hash",
+            counts,
+            Rate::default(),
+            None,
+            Duration::from_secs(2),
+            200,
+        );
         assert!(!still.contains("/s"), "{still}");
     }
 
@@ -239,11 +269,11 @@ mod tests {
             bytes: 512e6,
         };
         for width in 0..120 {
-            let line = render("hash", counts, rate, Duration::from_secs(60), width);
+            let line = render("hash", counts, rate, None, Duration::from_secs(60), width);
             assert!(line.chars().count() <= width, "{width}: {line}");
             assert_eq!(line.is_empty(), width == 0);
         }
-        let at = |width| render("hash", counts, rate, Duration::from_secs(60), width);
+        let at = |width| render("hash", counts, rate, None, Duration::from_secs(60), width);
         assert_eq!(
             at(79),
             "hash [====            ]  25% of bytes 1,256/30,002 files 488.3 MiB/s ETA 3:00"
@@ -251,5 +281,34 @@ mod tests {
         assert_eq!(at(40), "hash  25% of bytes 488.3 MiB/s ETA 3:00");
         assert_eq!(at(19), "hash   25% of bytes");
         assert_eq!(at(3), "has");
+    }
+    #[test]
+    fn what_it_waits_for_is_shown_whole_or_by_its_end() {
+        let call = LongCall {
+            operation: "read",
+            path: Some("/mnt/nas/photos/1\t.jpg".into()),
+            waited: Duration::from_millis(7900),
+        };
+        let counts = ProgressCounts {
+            files: 12,
+            files_total: 30,
+            ..ProgressCounts::default()
+        };
+        let at = |width| {
+            let time = Duration::from_secs(9);
+            render("hash", counts, Rate::default(), Some(&call), time, width)
+        };
+        assert!(
+            at(200).starts_with(r"hash  waiting for /mnt/nas/photos/1\t.jpg (read) 7 s  [======")
+        );
+        assert_eq!(
+            at(60),
+            r"hash  waiting for /mnt/nas/photos/1\t.jpg (read) 7 s"
+        );
+        assert_eq!(at(40), r"hash waiting for …tos/1\t.jpg (read) 7 s");
+        for width in 0..100 {
+            let line = at(width);
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
     }
 }

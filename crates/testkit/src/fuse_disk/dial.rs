@@ -214,26 +214,21 @@ impl Dial {
         self.changed.notify_all();
     }
 
-    pub(super) fn wait_held(&self) {
-        let mut state = self.lock();
-        while state.held.is_some() && state.holding == 0 {
-            state = self.wait(state);
-        }
+    pub(super) fn wait_held(&self) -> bool {
+        self.wait_until(|state| state.holding > 0)
     }
 
     pub(super) fn wait_for(&self, is_enough: impl Fn(&[DiskRequest]) -> bool) -> bool {
+        self.wait_until(|state| is_enough(&state.record))
+    }
+
+    fn wait_until(&self, is_so: impl Fn(&DialState) -> bool) -> bool {
         /// No measure of speed: what has not come by then is taken never to come.
-        const NEVER: Duration = Duration::from_secs(100);
-        let started = Instant::now();
-        let mut state = self.lock();
-        while !is_enough(&state.record) {
-            let Some(left) = NEVER.checked_sub(started.elapsed()) else {
-                return false;
-            };
-            let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
+        const NEVER: Duration = Duration::from_secs(60);
+        let waited = self
+            .changed
+            .wait_timeout_while(self.lock(), NEVER, |state| !is_so(state));
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
     pub(super) fn take_counts(&self) -> RequestCounts {
