@@ -256,7 +256,7 @@ pub(super) const ONE_FILE_THREADS: Target = Target::AtMost(1.05);
 pub(super) const SHAPE_PEER: Target = Target::AtLeast(1.2);
 pub(super) const SHAPE_FLOOR: Target = Target::AtMost(1.1);
 
-/// Automatic threads against each named number, where every call waits.
+/// Automatic threads against the best named number, where every call waits.
 pub(super) const WAITING_THREADS: Target = Target::AtMost(1.2);
 /// Against 64 processes side by side, or one copying program, where every call waits.
 pub(super) const WAITING_PEER: Target = Target::AtLeast(1.0);

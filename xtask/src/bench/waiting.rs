@@ -1,6 +1,9 @@
 //! Places where every call waits: a file system whose requests take 0.2, 2 or 10 ms each. The number
-//! of calls in flight has to follow by itself: the automatic number against named ones, and against
-//! 64 processes side by side.
+//! of calls in flight has to follow by itself: the automatic number of threads against the best of some
+//! that are named, and against 64 processes side by side.
+//!
+//! Each named number is tried once, and the best of them is measured in alternating pairs. A number
+//! that would take longer than [`HOPELESS`] is not tried.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,8 +20,22 @@ struct WaitingPlace {
     name: &'static str,
     latency: Duration,
     files: u64,
-    /// Least number of threads that is tried: one would take minutes at 10 ms.
-    threads: &'static [&'static str],
+}
+
+/// Numbers of threads that are named.
+const THREADS: &[u32] = &[1, 8, 32, 64, 128];
+
+/// A number of threads with which the requests alone would take so long is not tried, if each file
+/// has [`REQUESTS`]: it cannot be the best.
+const HOPELESS: Duration = Duration::from_secs(8);
+const REQUESTS: u32 = 4;
+
+impl WaitingPlace {
+    fn threads(&self) -> impl Iterator<Item = u32> {
+        let all = self.latency * REQUESTS * self.files as u32;
+        let hopes = move |threads: &&u32| all / **threads <= HOPELESS;
+        THREADS.iter().filter(hopes).copied()
+    }
 }
 
 const PLACES: &[WaitingPlace] = &[
@@ -26,19 +43,16 @@ const PLACES: &[WaitingPlace] = &[
         name: "0.2 ms a request",
         latency: Duration::from_micros(200),
         files: 3_000,
-        threads: &["1", "8", "32", "64", "128"],
     },
     WaitingPlace {
         name: "2 ms a request",
         latency: Duration::from_millis(2),
         files: 3_000,
-        threads: &["8", "32", "64", "128"],
     },
     WaitingPlace {
         name: "10 ms a request",
         latency: Duration::from_millis(10),
         files: 1_000,
-        threads: &["32", "64", "128"],
     },
 ];
 
@@ -124,21 +138,31 @@ fn measure(bench: &mut Bench, place: &WaitingPlace, shown: &Path) -> Result<()> 
     ))?;
     for (job, command, prepare) in jobs(&shown.display().to_string()) {
         let title = format!("{name}, {job}");
+        if !bench.wanted_job(&title) {
+            continue;
+        }
         bench.prepare = prepare;
         let ours = command.replace("$T", "");
-        for threads in place.threads {
-            bench.compare_to(
-                &Pair {
-                    job: title.clone(),
-                    ours: &ours,
-                    theirs: &command.replace("$T", &format!(" --threads={threads}")),
-                    tool: &["bc"],
-                    cache: Cache::Warm,
-                    pairs: 0,
-                },
-                &[(WAITING_THREADS, "")],
-            )?;
+        let mut best: Option<(f64, String)> = None;
+        for threads in place.threads() {
+            let named = command.replace("$T", &format!(" --threads={threads}"));
+            let seconds = bench.time(&named)?;
+            if best.as_ref().is_none_or(|(least, _)| seconds < *least) {
+                best = Some((seconds, named));
+            }
         }
+        let (_, best) = best.context("every number of threads is hopeless")?;
+        bench.compare_to(
+            &Pair {
+                job: title.clone(),
+                ours: &ours,
+                theirs: &best,
+                tool: &["bc"],
+                cache: Cache::Warm,
+                pairs: 0,
+            },
+            &[(WAITING_THREADS, "")],
+        )?;
         let peer = match job {
             "hash" => "find $SHAPE/tree -type f -print0 | xargs -0 -P64 -n8 xxhsum -H2",
             "copy from it" => "cp -a $SHAPE/tree $SCRATCH/waiting.out",
@@ -177,4 +201,23 @@ fn lay(root: &Path, files: u64) -> Result<()> {
         shapes::file(&path, nth - u64::from(is_copy), size)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thread_is_not_tried_where_requests_are_slow() {
+        let threads = |place: &WaitingPlace| place.threads().collect::<Vec<_>>();
+        let all: Vec<_> = PLACES.iter().map(threads).collect();
+        assert_eq!(
+            all,
+            [
+                &[1, 8, 32, 64, 128][..],
+                &[8, 32, 64, 128],
+                &[8, 32, 64, 128]
+            ]
+        );
+    }
 }
