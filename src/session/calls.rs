@@ -11,6 +11,8 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bc_fs::dirfd::OWN_DESCRIPTORS;
+
 /// Call that has not returned for some time.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LongCall {
@@ -225,7 +227,7 @@ impl FileCall {
         };
         let (directory, path) = path?;
         // A descriptor of the thread's own, spelled as a path.
-        if let Some(rest) = path.strip_prefix("/proc/thread-self/fd/").ok()
+        if let Some(rest) = path.strip_prefix(OWN_DESCRIPTORS).ok()
             && let Some(number) = rest.components().next()
             && let Ok(number) = number.as_os_str().to_str()?.parse()
         {

@@ -93,7 +93,7 @@ impl Session {
             return Err(session.fatal("--rate=0: nothing would ever be read"));
         }
         session.precious = session.spare(given, written)?;
-        if let Err((signal, error)) = signals::handle() {
+        if let Err((signal, error)) = signals::handle(last_words) {
             session
                 .report
                 .warning(format_args!("signal {signal}: handler: {error}"));
@@ -511,6 +511,14 @@ impl Session {
     /// Returns the seconds since the run began.
     pub fn elapsed(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
+    }
+}
+
+/// Takes the status line off for good, and prints the reason why a run ends without its summary.
+fn last_words(text: Option<String>) {
+    progress::clear_for_good();
+    if let Some(text) = text {
+        crate::report::fatal("bc", Diagnostic::from(text));
     }
 }
 

@@ -15,7 +15,6 @@ use signal_hook::SigId;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::calls::{CallWatch, LongCall};
-use crate::report::diagnostic::Diagnostic;
 
 /// The flag that signals set, for code that waits without a session.
 static CANCEL: OnceLock<Cancel> = OnceLock::new();
@@ -26,6 +25,10 @@ static AT_ONCE: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// Handlers that set it with the first signal, until the thread that watches does so a little later:
 /// `timeout` sends its signal twice in a row, and means one.
 static AT_FIRST: Mutex<Vec<SigId>> = Mutex::new(Vec::new());
+
+/// Takes the status line off, and prints the last message, if there is one. Given by who handles
+/// signals, for messages go through files, which ask for the signal.
+static LAST_WORDS: OnceLock<fn(Option<String>)> = OnceLock::new();
 
 /// Waits that a signal may end at once, as nothing would be lost.
 static IDLE: IdleWaits = IdleWaits {
@@ -68,11 +71,13 @@ pub fn behind(cancel: &Cancel) -> Option<i32> {
     cancel.reason().map(|signal| signal as i32)
 }
 
-/// Handles signals from now on: the first one sets the flag, the second one ends the process.
+/// Handles signals from now on: the first one sets the flag, the second one ends the process. One
+/// that ends it while a call never returns has `last_words` printed.
 ///
 /// # Errors
 /// A signal that cannot be handled, and the reason.
-pub fn handle() -> Result<(), (i32, std::io::Error)> {
+pub fn handle(last_words: fn(Option<String>)) -> Result<(), (i32, std::io::Error)> {
+    let _ = LAST_WORDS.set(last_words);
     for signal in heeded() {
         let at_once = Arc::clone(&AT_ONCE);
         let flag = flag().flag();
@@ -202,9 +207,8 @@ fn end(signal: i32, waits_for: Option<&LongCall>) {
     });
     let (said, is_said) = channel::<()>();
     let say = move || {
-        super::progress::clear_for_good();
-        if let Some(text) = text {
-            crate::report::fatal("bc", Diagnostic::from(text));
+        if let Some(last_words) = LAST_WORDS.get() {
+            last_words(text);
         }
         drop(said);
     };

@@ -467,10 +467,13 @@ pub fn name(bytes: &[u8]) -> Result<CString> {
     })
 }
 
+/// Directory of a thread's own descriptors, as [`own_path`] names them.
+pub const OWN_DESCRIPTORS: &str = "/proc/thread-self/fd/";
+
 /// Returns the path of an open file through `/proc`, for calls that take a path only: that of this
 /// thread, which may have a table of descriptors of its own.
 pub fn own_path(fd: impl AsFd) -> String {
-    format!("/proc/thread-self/fd/{}", fd.as_fd().as_raw_fd())
+    format!("{OWN_DESCRIPTORS}{}", fd.as_fd().as_raw_fd())
 }
 
 /// Returns the path that the kernel knows the open file or directory by; `None` without /proc or
