@@ -43,6 +43,9 @@ const GRACE: Duration = Duration::from_millis(1500);
 /// Time that the last message may take, which may have to wait, too.
 const LAST: Duration = Duration::from_millis(200);
 
+/// Bytes of a thread's stack here: limits of memory count all of it, and it is no work's.
+const STACK: usize = 128 << 10;
+
 struct IdleWaits {
     entered: AtomicU64,
     inside: AtomicUsize,
@@ -125,7 +128,7 @@ pub fn watch() {
     static BEGUN: Once = Once::new();
     BEGUN.call_once(|| {
         let thread = std::thread::Builder::new().name("signals".into());
-        if thread.spawn(watch_over_the_end).is_ok() {
+        if thread.stack_size(STACK).spawn(watch_over_the_end).is_ok() {
             for id in at_first().drain(..) {
                 signal_hook::low_level::unregister(id);
             }
@@ -183,7 +186,7 @@ impl PendingSignals {
         let mask = self.mask();
         if heeded().any(|signal| mask & 1 << (signal - 1) != 0) {
             // The kernel has a thread that starts another one look for signals first.
-            let _ = std::thread::Builder::new().spawn(|| ());
+            let _ = std::thread::Builder::new().stack_size(STACK).spawn(|| ());
         }
     }
 
@@ -214,7 +217,7 @@ fn end(signal: i32, waits_for: Option<&LongCall>) {
     };
     // Another thread may hold stderr, and wait for it.
     let thread = std::thread::Builder::new().name("last words".into());
-    if thread.spawn(say).is_ok() {
+    if thread.stack_size(STACK).spawn(say).is_ok() {
         let _: Result<(), RecvTimeoutError> = is_said.recv_timeout(LAST);
     }
     let _ = signal_hook::low_level::emulate_default_handler(signal);

@@ -91,7 +91,8 @@ fn lookups_grow_with_the_tree() {
         return;
     }
     // On the way down, on the way back up, and in directories beside the chain. Each third content
-    // is the first's.
+    // is the first's. Threads are named: by itself each run would take the more of them, each with
+    // a way of its own, the slower calls are while they are traced.
     let chain = Chain::new(500, |dir, level| {
         write(dir, "a", &format!("{:06}", level / 3));
         write(dir, "x", &format!("{:06}", level / 3));
@@ -103,13 +104,13 @@ fn lookups_grow_with_the_tree() {
     for line in [
         "hash --threads=mono chain",
         "hash --threads=3 chain",
-        "hash check --type=sha256 --status ../sums",
-        "hash --files-from=../list",
-        "dup chain",
-        "dup --verify-bytes chain",
-        "integrity manifest chain -o ../m",
-        "integrity verify chain ../m",
-        "integrity manifest --xattrs chain -o ../mx",
+        "hash check --threads=3 --type=sha256 --status ../sums",
+        "hash --threads=3 --files-from=../list",
+        "dup --threads=3 chain",
+        "dup --threads=3 --verify-bytes chain",
+        "integrity manifest --threads=3 chain -o ../m",
+        "integrity verify --threads=3 chain ../m",
+        "integrity manifest --threads=3 --xattrs chain -o ../mx",
     ] {
         if line.contains("list") {
             let list = (0..chain.levels).map(|level| path(level, "x\n"));
