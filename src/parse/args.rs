@@ -72,7 +72,8 @@ pub struct Common {
     /// Method of reading files: auto, sync (plain calls) or uring (io_uring)
     ///
     /// auto takes plain calls for what is in memory and io_uring for what is not. uring is an error
-    /// where the kernel refuses it.
+    /// where the kernel refuses it. File systems that cannot report what is in memory (FUSE,
+    /// overlays) are read by plain calls with either.
     #[arg(
         add = Configurable,
         long,

@@ -45,7 +45,7 @@ pub fn begun(report: &Report, common: &Common) {
         }
         (Choice::Auto, Err(error)) => format!("plain calls: io_uring: {}", error.message()),
         (Choice::Sync, _) => "plain calls, as --io says".to_owned(),
-        (Choice::Uring, _) => "io_uring for everything, as --io says".to_owned(),
+        (Choice::Uring, _) => "io_uring wherever files can be read by it, as --io says".to_owned(),
     };
     report.info(format_args!("reader: {reader}"));
 }

@@ -59,10 +59,11 @@
 //! enough once all have been resident for a while, and a smaller one while none are). Resident data
 //! arrive at the price of a plain call; all others go to an `io_uring` that is made when it is
 //! first needed, and [`ReadOptions::slots`] files deep. So nothing has to be decided beforehand,
-//! and a tree that is half resident is read both ways at once. File systems that cannot report what
-//! is resident, or whose server is asked at each open, are timed: while their plain calls wait,
-//! most are queued, and every sixteenth shows whether that is still so. Where the kernel
-//! decompresses the data, or refuses a ring, plain calls do all of it.
+//! and a tree that is half resident is read both ways at once. Where a server is
+//! asked at each open, opens are timed: while plain ones wait, most are queued, and every sixteenth
+//! shows whether that is still so. File systems that cannot report what is resident are read by
+//! plain calls, whatever was chosen: a short read of the ring could repeat bytes there. Where the
+//! kernel decompresses the data, or refuses a ring, plain calls do all of it.
 //!
 //! # Invariants
 //! - Bytes come only from a descriptor that `fstat` has shown to be a regular file and, where the
@@ -80,6 +81,7 @@
 //!   with the same result; unless changes are allowed or verification is put off.
 //! - Each entry taken from the plan is finished exactly once; after a
 //!   cancellation, none.
+//! - No ring reads where a file system refuses `RWF_NOWAIT`.
 //! - A ring owns descriptors and buffers until their completions are seen;
 //!   dropping it waits for them.
 //! - Nothing is allocated for a file but the text of its errors.

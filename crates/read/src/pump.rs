@@ -163,8 +163,6 @@ struct Pump<'a, C> {
     wait: Wait<'a>,
     pool: Pool,
     queue: ReadQueue<'a>,
-    /// Latency of reads where nothing reports what is resident.
-    latency: Latency,
     /// Latency of opens where a server is asked.
     open_latency: Latency,
     /// True once the first file's file system was asked what its calls wait for.
@@ -231,7 +229,6 @@ impl<'a, C: Consumer> Pump<'a, C> {
             wait: listing.shortage().wait(NEEDED),
             pool,
             queue: ReadQueue::new(options.backend, slots, &options.residency),
-            latency: Latency::default(),
             open_latency: Latency::default(),
             knows_waits: false,
             small: 0,

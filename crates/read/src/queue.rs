@@ -68,6 +68,11 @@ impl<'a> ReadQueue<'a> {
         }
     }
 
+    /// True if there are plain calls only.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.choice == Choice::Sync
+    }
+
     /// True if the way is chosen by what calls wait for.
     pub(crate) fn chooses(&self) -> bool {
         self.choice == Choice::Auto

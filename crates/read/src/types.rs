@@ -18,7 +18,8 @@ pub enum Choice {
     Auto,
     /// Plain calls only.
     Sync,
-    /// `io_uring` for every open and every read. Ask [`uring_available`](crate::uring_available)
+    /// `io_uring` for every open, and for every read where the file system reports what is resident:
+    /// elsewhere short reads of the ring can repeat bytes, and plain calls read. Ask [`uring_available`](crate::uring_available)
     /// first: a worker that cannot have a ring continues with plain calls and reports that in
     /// [`ReadStats::refused`].
     Uring,

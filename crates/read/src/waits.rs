@@ -101,20 +101,19 @@ impl CallHistory {
     }
 }
 
-/// A call of this length, and a nanosecond for each byte that is read, has waited for so long that
-/// a few more workers are no help: those [join](bc_pool::Growth) before, and wait for less without
-/// having to be woken by the ring's. With 50 µs and with 1 ms 2,982 files of 21 KB took as long,
+/// An open of this length has waited for so long that a few more workers are no help: those
+/// [join](bc_pool::Growth) before, and wait for less without having to be woken by the ring's. With 50 µs and with 1 ms 2,982 files of 21 KB took as long,
 /// cold and warm, on bindfs, fuse-overlayfs, EROFS and an overlay: 0.9 to 1.1 of it.
 const SLOW: Duration = Duration::from_micros(200);
-/// Slow reads, less the fast ones among them, after which reads are queued.
+/// Slow opens, less the fast ones among them, after which opens are queued.
 const ENOUGH: u8 = 4;
-/// More slow reads than this are not remembered.
+/// More slow opens than this are not remembered.
 const MOST: u8 = 8;
-/// Number of queued reads of which one is a plain one, and timed.
+/// Number of queued opens of which one is a plain one, and timed.
 const PROBE: u8 = 16;
 
-/// A score with hysteresis: up by one for a slow read, down by one for a fast
-/// one; while reads are queued, one fast probe outweighs four slow ones.
+/// A score with hysteresis: up by one for a slow open, down by one for a fast
+/// one; while opens are queued, one fast probe outweighs four slow ones.
 #[derive(Debug, Default)]
 pub(crate) struct Latency {
     score: u8,
@@ -140,30 +139,20 @@ impl Latency {
         self.score > 0
     }
 
-    /// Does a plain read and notes its time.
-    pub(crate) fn timed<E>(&mut self, read: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
-        self.timed_call(read, |bytes| *bytes)
-    }
-
-    /// Does a plain call that takes the longer the more `bytes` it gives, and notes its time if it
-    /// succeeds.
-    pub(crate) fn timed_call<T, E>(
-        &mut self,
-        call: impl FnOnce() -> Result<T, E>,
-        bytes: impl FnOnce(&T) -> usize,
-    ) -> Result<T, E> {
+    /// Does a plain call, and notes its time if it succeeds.
+    pub(crate) fn timed<T, E>(&mut self, call: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let start = Instant::now();
         let result = call();
-        if let Ok(given) = &result {
-            self.note(start.elapsed(), bytes(given));
+        if result.is_ok() {
+            self.note(start.elapsed());
         }
         result
     }
 
-    fn note(&mut self, took: Duration, bytes: usize) {
+    fn note(&mut self, took: Duration) {
         #[cfg(test)]
         let took = took + crate::tests::pretended_latency();
-        if took > SLOW + Duration::from_nanos(bytes as u64) {
+        if took > SLOW {
             self.score = (self.score + 1).min(MOST);
         } else if self.score < ENOUGH {
             self.score = self.score.saturating_sub(1);

@@ -248,7 +248,8 @@ impl<C: Consumer> Pump<'_, C> {
             let plain = match way {
                 FirstTry::Cached => self.silent.read(active),
                 FirstTry::Plain => active.read().map(PlainRead::Read),
-                FirstTry::Ring => Ok(PlainRead::Miss),
+                FirstTry::Ring if self.queue.is_plain() => Ok(PlainRead::Miss),
+                FirstTry::Ring => self.silent.leave(active),
             };
             match plain {
                 // It proves nothing about other file systems.
@@ -260,16 +261,15 @@ impl<C: Consumer> Pump<'_, C> {
             }
             let read = match plain {
                 Ok(PlainRead::Read(n)) => Ok(n),
-                // Small files are left to the workers that join: a ring has few calls at a time in
-                // flight on such file systems.
-                Ok(PlainRead::Unknown)
-                    if self.small > 0 && self.hand.is_joined() || !self.latency.queues() =>
-                {
-                    self.opener
-                        .note_silent(active.opened.entry, active.opened.stat.id.dev);
-                    self.latency.timed(|| active.read())
+                // No ring reads it (see `Silent`): workers join where it waits.
+                Ok(PlainRead::Unknown | PlainRead::Unsupported) => {
+                    if self.queue.chooses() {
+                        self.opener
+                            .note_silent(active.opened.entry, active.opened.stat.id.dev);
+                    }
+                    active.read()
                 }
-                Ok(PlainRead::Miss | PlainRead::Unknown | PlainRead::Unsupported) => {
+                Ok(PlainRead::Miss) => {
                     match self.queue.ring() {
                         None => active.read(),
                         Some(ring) => {
@@ -283,6 +283,7 @@ impl<C: Consumer> Pump<'_, C> {
                                 }
                                 active.verified = true;
                             }
+                            self.silent.note_reporting(active.opened.stat.id.dev);
                             let (file, buffer) = active.lend();
                             let (filled, asked, pos) =
                                 (active.filled, active.asked, active.cursor.pos());
@@ -508,7 +509,7 @@ impl<C: Consumer> Pump<'_, C> {
             _ if place.waits == Waits::Unsaid && self.queue.chooses() => {
                 if self.hand.is_joined() || !self.open_latency.queues() {
                     let open = || self.opener.open(&place.dir, entry);
-                    return self.open_latency.timed_call(open, |_| 0).map(Some);
+                    return self.open_latency.timed(open).map(Some);
                 }
             }
             FirstTry::Cached => match self.opener.open_cached(&place.dir, entry)? {

@@ -253,9 +253,22 @@ impl Active {
 /// File systems that cannot report what is resident (`RWF_NOWAIT`): FUSE, tmpfs, overlays, images.
 /// Each is asked once, not with every file. They are learned instead of looked up because the
 /// kernel's version decides as well.
+///
+/// The ring reads on none of them: its bytes would be wrong. When a read returns less than it was
+/// asked for, `io_uring` asks for the rest by itself, at the position in its own record. A file
+/// system has to move that position on, and FUSE does not for direct reads (`FOPEN_DIRECT_IO`): the
+/// same bytes come again, until the buffer is full, or the file as long as its size says. Neither
+/// the number of bytes nor a second `fstat` shows that, and an overlay or a union above such a
+/// server inherits it. Asking for fewer bytes does not help, since a server may return less than any
+/// number, nor does a descriptor without `O_NONBLOCK` (tried on 6.18: FUSE files can be polled, and
+/// are always ready). So the kernel's own mark decides (`FMODE_NOWAIT`, without which it refuses
+/// `RWF_NOWAIT`): file systems that have it read through the page cache, which moves the position
+/// on.
 #[derive(Debug)]
 pub(crate) struct Silent {
     devs: Vec<u64>,
+    /// Devices that report what is resident, as far as one was asked.
+    reporting: Vec<u64>,
     residency: Residency,
 }
 
@@ -264,8 +277,18 @@ impl Silent {
     pub(crate) fn new(residency: &Residency) -> Silent {
         Silent {
             devs: residency.silent().clone(),
+            reporting: Vec::new(),
             residency: residency.clone(),
         }
+    }
+
+    /// Leaves the bytes asked for to the ring (`Miss`) where it may read, which the first file of a
+    /// device is asked for.
+    pub(crate) fn leave(&mut self, active: &mut Active) -> Result<PlainRead, Errno> {
+        if self.reporting.contains(&active.opened.stat.id.dev) {
+            return Ok(PlainRead::Miss);
+        }
+        self.read(active)
     }
 
     /// Reads the bytes asked for as far as they are resident.
@@ -283,7 +306,18 @@ impl Silent {
             }
             return Ok(PlainRead::Unknown);
         }
+        // A file that is not verified may be another device's.
+        if matches!(plain, PlainRead::Read(_) | PlainRead::Miss) && active.verified {
+            self.note_reporting(dev);
+        }
         Ok(plain)
+    }
+
+    /// Notes that a verified file of this device reported what of it is resident.
+    pub(crate) fn note_reporting(&mut self, dev: u64) {
+        if !self.reporting.contains(&dev) {
+            self.reporting.push(dev);
+        }
     }
 }
 

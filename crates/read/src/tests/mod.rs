@@ -8,6 +8,7 @@ mod hostile;
 mod refused;
 mod seeks;
 mod shares;
+mod short_reads;
 mod verify;
 
 use std::cell::Cell;

@@ -69,31 +69,26 @@ const FAST: Duration = Duration::from_micros(5);
 const WAIT: Duration = Duration::from_millis(3);
 
 #[test]
-fn a_few_slow_reads_change_nothing() {
+fn a_few_slow_opens_change_nothing() {
     let mut latency = Latency::default();
     for turn in 0..100 {
         assert!(!latency.queues());
-        latency.note(if turn % 2 == 0 { WAIT } else { FAST }, 4096);
-    }
-    // A large read may take its time.
-    for _ in 0..100 {
-        latency.note(Duration::from_micros(150), 128 << 10);
-        assert!(!latency.queues());
+        latency.note(if turn % 2 == 0 { WAIT } else { FAST });
     }
 }
 
 #[test]
-fn slow_reads_are_queued_until_probes_are_fast() {
+fn slow_opens_are_queued_until_probes_are_fast() {
     let mut latency = Latency::default();
     for _ in 0..ENOUGH {
         assert!(!latency.queues());
-        latency.note(WAIT, 4096);
+        latency.note(WAIT);
     }
     let mut probes = 0;
     for _ in 0..160 {
         if !latency.queues() {
             probes += 1;
-            latency.note(WAIT, 4096);
+            latency.note(WAIT);
         }
     }
     assert_eq!(probes, 10);
@@ -101,7 +96,7 @@ fn slow_reads_are_queued_until_probes_are_fast() {
     while latency.score >= ENOUGH {
         if !latency.queues() {
             probes += 1;
-            latency.note(FAST, 4096);
+            latency.note(FAST);
         }
     }
     assert_eq!(probes, 2, "one fast probe is not enough");
