@@ -66,6 +66,7 @@ mod endless;
 mod equal_numbers;
 mod every_option;
 mod examples;
+mod failing_disks;
 mod file_systems;
 mod first_sight;
 mod fleet;
