@@ -74,20 +74,29 @@ fn short_reads_change_no_result() {
         .go()
         .code(0);
     let root = there.join("r").display().to_string();
-    t.bc_line(&format!("integrity verify {root} m"))
-        .go()
-        .code(0);
     t.bc_line(&format!("hash --output={root}/../l {root}"))
         .go()
         .code(0);
-    t.bc_line(&format!("hash check {root}/../l")).go().code(0);
+    let ring = t.bc_line("hash --io=uring r").go().status.code() != Some(2);
+    for io in ["auto", "sync", "uring"] {
+        if io == "uring" && !ring {
+            left_out("no io_uring here");
+            continue;
+        }
+        for line in [
+            format!("integrity verify {root} m"),
+            format!("hash check {root}/../l"),
+            format!("copy --verify=read {root} copied-{io}"),
+        ] {
+            t.bc_line(&format!("{line} --io={io}")).go().code(0);
+        }
+        same_files(&t, "r", format!("copied-{io}"));
+    }
     let large = disk.shown().join("r/a/large");
     std::fs::write(&large, std::fs::read(&large).unwrap()).unwrap();
     t.bc_line(&format!("integrity update --force {root} m"))
         .go()
         .code(0);
-    t.bc_line(&format!("copy {root} copied")).go().code(0);
-    same_files(&t, "r", "copied");
     t.bc_line(&format!("copy --verify=read r {}/to", there.display()))
         .go()
         .code(0);
