@@ -115,8 +115,8 @@ pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<CopyPlan> {
     options.tables = crate::session::tables::of_workers();
     options.rate = session.rate();
     options.walk_workers = session.walk_workers();
-    // A budget may not allow for it.
-    if options.most_memory.is_none() {
+    // A budget may not allow for it, and others do not shorten what a rate has them wait.
+    if options.most_memory.is_none() && options.rate.is_none() {
         options.waiting = options.walk_workers.most();
     }
     options.walk = session.walk_options(&args.walk, Metadata::Full, None)?;

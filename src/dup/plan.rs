@@ -204,12 +204,12 @@ impl PrunePlan {
         let mut options = PruneOptions::new(args.action.clone());
         options.mode = mode;
         options.workers = session.common.threads.most();
-        // A budget may not allow for it.
-        if session.common.memory_budget.is_none() {
+        options.rate = session.rate();
+        // A budget may not allow for it, and others do not shorten what a rate has them wait.
+        if session.common.memory_budget.is_none() && options.rate.is_none() {
             options.waiting = session.common.threads.workers().most();
         }
         options.max_links = args.max_links;
-        options.rate = session.rate();
         options.rules = KeepRules::new(
             keep,
             match args.search.across_roots {

@@ -19,7 +19,7 @@ use crate::files::lists::ListKind;
 use crate::files::output::Output;
 use crate::files::overlap::Given;
 use crate::report::Exit;
-use crate::session::{Outcome, Session};
+use crate::session::{Outcome, Session, signals};
 
 pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
     let mut read = args.walk.inputs();
@@ -200,6 +200,7 @@ pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
         &Given::default(),
         args.journal.as_deref(),
     )?;
+    signals::watch();
     let journal = match &args.journal {
         Some(path) => path.clone(),
         None => journals::newest(&session)?,

@@ -61,6 +61,7 @@ impl<'a> HashPlan<'a> {
         if args.shard.is_some() && (takes_stdin || args.walk.files_from.is_some()) {
             return Err("--shard shares out trees, neither lists nor standard input".to_owned());
         }
+        args.walk.check_shard(args.shard)?;
         let is_dir = |path: &&OsString| std::fs::metadata(path).is_ok_and(|meta| meta.is_dir());
         if let (true, Some(other)) = (args.dirs, args.paths.iter().find(|path| !is_dir(path)))
             && (crate::parse::args::is_dash(other) || std::fs::metadata(other).is_ok())

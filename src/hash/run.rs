@@ -114,11 +114,14 @@ fn record(
     output: &Output,
     session: &Session,
 ) -> Outcome<Option<Recorded>> {
+    // Beside FILE it would change the directory that is hashed, and --resume does not go with it.
+    if args.dirs {
+        return Ok(None);
+    }
     // Only a run that keeps a journal resolves its roots.
     let job = || {
         let job = resume::job("hash", plan.algorithms, &plan.roots, &args.walk);
         let job = resume::flag(job, "--allow-changed", args.allow_changed);
-        let job = resume::flag(job, "--dirs", args.dirs);
         resume::shard(job, args.shard)
     };
     resume::begin(session, output, args.resume, job, plan.algorithms)

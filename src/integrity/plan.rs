@@ -29,6 +29,8 @@ fn tree(args: &ManifestArgs, session: &Session) -> Outcome<TreeOptions> {
     if args.walk.files_from.is_some() {
         return Err(session.fatal("--files-from: a manifest records a whole tree; use --include"));
     }
+    let shard = args.walk.check_shard(args.shard);
+    shard.map_err(|text| session.fatal(text))?;
     // The shared translation also checks the globs.
     let walk = session.walk_options(&args.walk, Metadata::Full, None)?;
     let bytes = |globs: &[OsString]| {

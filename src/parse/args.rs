@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use bc_fs::Size;
 use bc_pool::Threads;
 use bc_read::Choice as Reader;
+use bc_walk::Shard;
 use clap::builder::{ArgExt, OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args, ValueEnum};
 
@@ -233,6 +234,23 @@ impl WalkArgs {
     pub fn inputs(&self) -> Vec<&OsStr> {
         let list = self.files_from.as_deref().map(Path::as_os_str);
         list.into_iter().collect()
+    }
+
+    /// Checks that the parts of a tree are chosen by the same files, whenever each is made.
+    ///
+    /// # Errors
+    /// A time that is reckoned from the start of each run.
+    pub fn check_shard(&self, shard: Option<Shard>) -> Result<(), String> {
+        let bounds = [("--newer", &self.newer), ("--older", &self.older)];
+        let span = |(name, bound): (&'static str, &Option<TimeBound>)| {
+            bound.as_ref()?.is_span().then_some(name)
+        };
+        match (shard, bounds.into_iter().find_map(span)) {
+            (Some(_), Some(name)) => Err(format!(
+                "{name}: how long ago differs from one part of --shard to the next; give a date or a time"
+            )),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -31,6 +31,11 @@ impl TimeBound {
         }
     }
 
+    /// True for how long ago, which each run reckons from its own start.
+    pub fn is_span(&self) -> bool {
+        matches!(self.kind, BoundKind::Ago(_))
+    }
+
     /// Returns the bound as a journal records it: a span stays one, so that the same command
     /// resumes.
     pub fn recorded(&self) -> String {

@@ -136,8 +136,11 @@ enum Operand {
 }
 
 macro_rules! operations {
-    ($($call:ident $name:literal $operand:ident,)*) => {
-        &[$(Operation { number: libc::$call, name: $name, operand: Operand::$operand },)*]
+    ($($(#[$attribute:meta])? $call:ident $name:literal $operand:ident,)*) => {
+        &[$(
+            $(#[$attribute])?
+            Operation { number: libc::$call, name: $name, operand: Operand::$operand },
+        )*]
     };
 }
 
@@ -154,6 +157,8 @@ const OPERATIONS: &[Operation] = operations! {
     SYS_sendfile "copy" Descriptor,
     SYS_copy_file_range "copy" Descriptor,
     SYS_ioctl "ioctl" Descriptor,
+    #[cfg(target_arch = "x86_64")]
+    SYS_open "open" Path,
     SYS_openat "open" Entry,
     SYS_openat2 "open" Entry,
     SYS_close "close" Descriptor,
@@ -161,10 +166,16 @@ const OPERATIONS: &[Operation] = operations! {
     SYS_statx "stat" Entry,
     SYS_newfstatat "stat" Entry,
     SYS_faccessat "access" Entry,
+    SYS_faccessat2 "access" Entry,
+    #[cfg(target_arch = "x86_64")]
+    SYS_readlink "readlink" Path,
     SYS_readlinkat "readlink" Entry,
     SYS_statfs "statfs" Path,
     SYS_fstatfs "statfs" Descriptor,
     SYS_getdents64 "read" Descriptor,
+    SYS_lseek "seek" Descriptor,
+    SYS_fadvise64 "fadvise" Descriptor,
+    SYS_flock "lock" Descriptor,
     SYS_fsync "sync" Descriptor,
     SYS_fdatasync "sync" Descriptor,
     SYS_syncfs "sync" Descriptor,
@@ -175,6 +186,8 @@ const OPERATIONS: &[Operation] = operations! {
     SYS_linkat "link" Entry,
     SYS_symlinkat "symlink" SecondEntry,
     SYS_unlinkat "unlink" Entry,
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    SYS_renameat "rename" Entry,
     SYS_renameat2 "rename" Entry,
     SYS_utimensat "utimes" Entry,
     SYS_fchmod "chmod" Descriptor,
@@ -190,6 +203,9 @@ const OPERATIONS: &[Operation] = operations! {
     SYS_setxattr "setxattr" Path,
     SYS_lsetxattr "setxattr" Path,
     SYS_fsetxattr "setxattr" Descriptor,
+    SYS_removexattr "removexattr" Path,
+    SYS_lremovexattr "removexattr" Path,
+    SYS_fremovexattr "removexattr" Descriptor,
     SYS_name_to_handle_at "stat" Entry,
     SYS_io_uring_enter "io_uring" Ring,
 };
@@ -209,6 +225,11 @@ impl FileCall {
         let operation = OPERATIONS.iter().find(|one| one.number == number)?;
         let mut argument = || u64::from_str_radix(fields.next()?.strip_prefix("0x")?, 16).ok();
         let arguments = [argument()?, argument()?, argument()?];
+        // A thread of the kernel's, as the ring has, shows the call that it was made in, and no stack.
+        let stack = fields.nth(3)?;
+        if stack == "0x0" {
+            return None;
+        }
         Some(FileCall {
             operation,
             arguments,
@@ -328,8 +349,12 @@ mod tests {
         assert!(FileCall::parse("running\n").is_none());
         let sleeps = format!("{} 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0", libc::SYS_nanosleep);
         assert!(FileCall::parse(&sleeps).is_none());
-        let reads = format!("{} 0x5 0x0 0xff 0x0 0x0 0x0 0x0 0x0", libc::SYS_pread64);
-        let call = FileCall::parse(&reads).unwrap();
+        let reads = |stack: &str| {
+            let call = libc::SYS_pread64;
+            FileCall::parse(&format!("{call} 0x5 0x0 0xff 0x0 0x0 0x0 {stack} 0x0"))
+        };
+        assert!(reads("0x0").is_none());
+        let call = reads("0x7ffd0").unwrap();
         assert_eq!((call.operation.name, call.arguments), ("read", [5, 0, 255]));
         let place = |path: Option<&str>| {
             let call = LongCall {

@@ -378,7 +378,11 @@ impl Session {
     pub fn walk_workers(&self) -> Workers {
         *self
             .walk_workers
-            .get_or_init(|| self.common.threads.workers())
+            .get_or_init(|| match self.common.memory_budget {
+                // No others join: it does not allow for them.
+                Some(_) => self.common.threads.workers().usual().into(),
+                None => self.common.threads.workers(),
+            })
     }
 
     /// Returns the number of all threads that there may be.
@@ -454,6 +458,8 @@ impl Session {
             // A budget may not allow for it; nor do a few small files, for which the number of CPUs
             // was never determined.
             None if self.walk_workers.get().is_none() => {}
+            // Waiting for the rate is no wait that others shorten.
+            None if self.rate().is_some() => {}
             None => options.waiting = self.walk_workers().most(),
         }
         Ok(options)

@@ -166,3 +166,24 @@ fn what_lists_of_parts_could_not_read_is_named() {
     }
     assert!(t.exists("merged"));
 }
+
+/// How long ago is reckoned from the start of each run: a file between could be in no part.
+#[test]
+fn parts_of_a_tree_have_a_time_and_no_span() {
+    let t = rich();
+    for command in ["hash --format=jsonl", "integrity manifest"] {
+        for (bound, code) in [
+            ("--newer=2d", 2),
+            ("--older=30m", 2),
+            ("--newer=1999-01-01", 0),
+        ] {
+            let line = format!("{command} --shard=1/2 {bound} .");
+            let out = t.bc_line(&line).go();
+            let out = out.code(code);
+            if code == 2 {
+                let option = bound.split('=').next().unwrap();
+                out.stderr_has(format!("{option}: how long ago differs"));
+            }
+        }
+    }
+}

@@ -132,7 +132,7 @@ impl Cursor {
             };
         }
         let range = &mut own[worker];
-        let end = range.start + (range.len() / SHARE).clamp(1, most.max(1));
+        let end = range.start + (range.len() / SHARE).clamp(1, most.min(self.max).max(1));
         let batch = range.start..end;
         range.start = end;
         let owned = own.iter().map(Range::len).sum();

@@ -147,6 +147,9 @@ impl RenamedDirs {
         renamed: &HashMap<usize, usize>,
     ) -> io::Result<()> {
         let targets: HashSet<usize> = renamed.values().copied().collect();
+        // Each added name is one removed one at most: a directory that was renamed is no other's.
+        self.arrived
+            .extend(targets.iter().map(|to| new.dirs[*to].record));
         let mut moved_here: Vec<u64> = pairs.iter().map(MovedPair::added).collect();
         moved_here.sort_unstable();
         // Names below the new directories that no moved file has.
@@ -173,7 +176,6 @@ impl RenamedDirs {
                 let added = new.dirs[*to].record;
                 self.dirs.entry(record).or_default();
                 self.joined.insert(record, added);
-                self.arrived.insert(added);
                 continue;
             }
             let mut above = old.upwards(old.above(&change.path));
@@ -192,7 +194,8 @@ impl RenamedDirs {
                 },
             };
             let arrived = changes.get(added)?;
-            if arrived.path != expected || pair.is_none() && !is_alike(&change, &arrived, rules) {
+            let is_taken = || self.arrived.contains(&added) || !is_alike(&change, &arrived, rules);
+            if arrived.path != expected || pair.is_none() && is_taken() {
                 continue;
             }
             if pair.is_none() {

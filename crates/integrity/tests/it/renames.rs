@@ -168,6 +168,32 @@ fn a_directory_is_renamed_once() {
 }
 
 #[test]
+fn a_name_that_another_directory_took_over_is_one_of_them() {
+    // Two directories are renamed, the second to the name of a removed one in the first.
+    let tree = TestTree::new();
+    for name in ["f1", "f2", "f3"] {
+        tree.write(format!("photos/{name}"), name);
+    }
+    tree.write("photos/2024/g", "g")
+        .write("photos/2024/empty", "")
+        .write("new/h1", "h1")
+        .write("new/h2", "h2")
+        .write("new/empty", "");
+    let manifest = record(&tree);
+    rename(&tree, "photos", "album");
+    std::fs::remove_dir_all(tree.join("album/2024")).unwrap();
+    rename(&tree, "new", "album/2024");
+    let text = lines(&tree, &manifest);
+    let removed = text.lines().filter(|line| line.starts_with("- "));
+    assert_eq!(
+        removed.collect::<Vec<_>>(),
+        ["- photos/2024", "- photos/2024/empty", "- photos/2024/g"],
+        "{text}"
+    );
+    assert!(text.contains("> new/ -> album/2024/ (3 entries)"), "{text}");
+}
+
+#[test]
 fn few_files_of_a_directory_rename_nothing() {
     let tree = TestTree::new();
     for name in ["a", "b", "c"] {

@@ -553,8 +553,9 @@ impl<C: Consumer> Pump<'_, C> {
     fn watch_waiting(&mut self, waits: Waits) {
         let may_wait = match waits {
             Waits::Unsaid | Waits::Processor => self.queue.chooses(),
+            // Those that have joined for an earlier place end again if they are no help here.
             Waits::Disk | Waits::Decompressor => false,
-        };
+        } || self.hand.is_joined();
         if !may_wait {
             self.small = 0;
             return;
