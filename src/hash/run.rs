@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use bc_find::dirs::DirDigests;
-use bc_fs::PathError;
 use bc_hash::{HashOptions, HashProgress, Hashes};
 use bc_manifest::End;
-use bc_walk::job::path_of;
 use bc_walk::{Entries, EntryId, FileKind, Listing, Metadata, Repeats, Spellings};
 
 use super::args::{HashArgs, HashFormat};
@@ -208,12 +206,6 @@ fn hash_dirs(
     }
     for error in &dirs.errors {
         session.report.problem(error);
-    }
-    // Failures have been reported.
-    for (dir, obstacle) in dirs.obstacles.iter().filter(|(_, why)| !why.is_failure()) {
-        let path = path_of(&listing.dir_path(*dir));
-        let without = PathError::with_reason(path, "hash", None, obstacle.text());
-        session.report.problem(&without);
     }
     Ok(dirs)
 }

@@ -30,7 +30,7 @@ use crate::report::diagnostic::Diagnostic;
 use crate::report::{Exit, details};
 use crate::session::progress::counted;
 use crate::session::resume::{self, Recorded};
-use crate::session::{Outcome, Session, signals};
+use crate::session::{Outcome, Session};
 
 pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     let file = args.output.as_deref();
@@ -225,7 +225,6 @@ fn recorded(
 pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     let given = Given::default().operands([&args.root]);
     let mut session = start("update", &args.common, &given, Some(&args.manifest))?;
-    signals::watch();
     // Replacing it was asked for; an appending stdout would spoil it before.
     session.spare(&Given::inputs([args.manifest.as_os_str()]), None)?;
     let origin = origin();

@@ -169,6 +169,18 @@ fn a_directory_that_is_not_known_as_a_whole_has_no_digest() {
 }
 
 #[test]
+fn a_directory_below_itself_has_no_digest_and_is_named() {
+    let t = sample();
+    t.dir("r/inner");
+    t.symlink("../..", "r/inner/up");
+    let out = t.bc_line("hash --dirs --follow-symlinks r").go();
+    out.code(1).stderr_has("r").stderr_has("listed elsewhere");
+    let json = t.bc_line("hash --dirs --follow-symlinks --format=json r");
+    let json: Value = serde_json::from_str(&json.go().code(1).text()).unwrap();
+    assert!(!json["errors"].as_array().unwrap().is_empty(), "{json}");
+}
+
+#[test]
 fn only_directories_can_be_named() {
     let t = sample();
     for path in ["r/a", "-"] {

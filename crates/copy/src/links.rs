@@ -2,10 +2,12 @@
 //! copy.
 
 use std::collections::HashMap;
-use std::os::fd::AsFd;
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use bc_integrity::meta_of;
-use bc_walk::{Error, FileKind, Identity};
+use bc_walk::{Error, FileKind, FileStat, Identity};
+use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
 
 use crate::data::single::medium;
@@ -16,7 +18,7 @@ use crate::place::{EntryPlace, Existing};
 use crate::plan::SkippedEntry;
 use crate::results::{EntryOutcome, EntryState, Proof};
 use crate::resume::record::Placed;
-use crate::sources::{RootItem, USUAL};
+use crate::sources::{RootItem, SourceContent, USUAL};
 use crate::stage::{self, put};
 use crate::worker::{BATCH, Worker};
 
@@ -240,6 +242,9 @@ impl Worker<'_> {
         let Some(found) = self.there(&origin)? else {
             return Ok(false);
         };
+        if !self.leads_there(item)? {
+            return Ok(false);
+        }
         let place = match self.decide_link(place, first, Some(found.id))? {
             Some(Decision::Settled(outcome)) => {
                 job.done(vec![outcome]);
@@ -265,6 +270,30 @@ impl Worker<'_> {
         job.publish(&place, &stage)?;
         self.reported(&place, job.outcomes.results.digest(first))?;
         Ok(true)
+    }
+
+    /// True if the name of a source leads to the file that it was walked as: another program may have
+    /// saved another one there since, of which the first name's copy is none.
+    fn leads_there(&mut self, item: RootItem) -> Result<bool, Error> {
+        let job = self.job;
+        let opened;
+        let entry = job.plan.tree.entry(item);
+        let (dir, name): (BorrowedFd<'_>, &CStr) =
+            match (&*job.plan.tree.root(item).1.content, entry) {
+                // It is open, and is copied as what was opened.
+                (SourceContent::Alone(..), _) | (_, None) => return Ok(true),
+                (_, Some((listing, id))) => {
+                    opened = self.source_dir(item)?;
+                    (opened.as_fd(), listing.name(id))
+                }
+            };
+        let walked = entry.and_then(|(listing, id)| listing.stat(id));
+        // A link that was followed leads there, too.
+        let mut ways = [AtFlags::SYMLINK_NOFOLLOW, AtFlags::empty()].into_iter();
+        Ok(ways.any(|flags| {
+            let found = statat(dir, name, flags).map(|found| FileStat::from(&found).id);
+            walked.as_ref().is_some_and(|walked| found == Ok(walked.id))
+        }))
     }
 
     /// Like [`decide`](Worker::decide), for a further name of the copy of `first`. `copy`: identity

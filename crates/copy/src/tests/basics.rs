@@ -362,3 +362,27 @@ fn a_further_name_leads_to_no_file_of_another_program() {
     );
     assert!(ground.litter().is_empty(), "{:?}", ground.litter());
 }
+
+/// Another program saves a file where a further name was, once the first one is copied.
+#[test]
+fn a_further_name_that_leads_elsewhere_by_now_is_no_link() {
+    let ground = Ground::new();
+    ground.write("from/a", b"content");
+    std::fs::hard_link(ground.at("from/a"), ground.at("from/b")).unwrap();
+    ground.write("other", b"another program's");
+    let mut options = ground.options(&["from"], "to");
+    (options.read_back, options.state) = (ReadBack::Read, None);
+    let (other, name) = (ground.at("other"), ground.at("from/b"));
+    let save = move || std::fs::rename(other, name).unwrap();
+    faults::arm(("rename".to_owned(), 1), Fault::Run(Box::new(save)));
+    let _ = run(&options);
+    assert!(faults::disarm().reached);
+    let text = |path| std::fs::read_to_string(ground.at(path)).ok();
+    assert_eq!(text("to/a").as_deref(), Some("content"));
+    assert!(
+        text("to/b").is_none_or(|text| text == "another program's"),
+        "{:?}",
+        text("to/b")
+    );
+    assert!(ground.litter().is_empty(), "{:?}", ground.litter());
+}

@@ -6,7 +6,7 @@
 use bc_digest::{Algorithm, Digest};
 use bc_hash::Hashes;
 use bc_pool::Cancel;
-use bc_walk::{DirId, EntryId, Error, Listing, job};
+use bc_walk::{DirId, EntryId, Error, ErrorKind, Listing, job};
 
 use super::Obstacle;
 use super::digest::DirHasher;
@@ -27,7 +27,7 @@ pub struct DirDigests {
     /// they nor those above them have digests.
     pub obstacles: Vec<(DirId, Obstacle)>,
     /// Failures beside those of the walk and of hashing: links and directories that could not be
-    /// read, or changed meanwhile.
+    /// read, or changed meanwhile, and the obstacles, in words.
     pub errors: Vec<Error>,
 }
 
@@ -133,9 +133,24 @@ impl DirDigests {
         found.dirs = tree.order().iter().filter_map(|dir| named(*dir)).collect();
         let obstacle = |dir: &DirId| Some((*dir, tree.obstacle(*dir)?));
         found.obstacles = tree.order().iter().filter_map(obstacle).collect();
+        // Those that a followed link puts below themselves are in no order.
+        let mut is_ordered = vec![false; listing.dirs()];
+        tree.order()
+            .iter()
+            .for_each(|dir| is_ordered[dir.0 as usize] = true);
+        let others = tree.dirs().filter(|dir| !is_ordered[dir.0 as usize]);
+        found
+            .obstacles
+            .extend(others.map(|dir| (dir, Obstacle::Elsewhere)));
         found
             .obstacles
             .sort_by_cached_key(|(dir, _)| listing.dir_path(*dir));
+        // Failures are among the errors already.
+        let obstacles = found.obstacles.iter().filter(|(_, why)| !why.is_failure());
+        found.errors.extend(obstacles.map(|(dir, why)| {
+            let why = ErrorKind::Refused(why.text());
+            Error::of_kind(listing.dir_path(*dir), "hash", why)
+        }));
         Ok(found)
     }
 
