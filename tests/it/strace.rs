@@ -233,12 +233,27 @@ pub fn read_of(t: &TestTree, part: &str, line: &str) -> u64 {
     let calls = "trace=?read,?pread64,?readv,?preadv,?preadv2,?copy_file_range,?sendfile,?splice";
     traced(t, &["-y", "-e", calls], line).go().code(0);
     let log = std::fs::read_to_string(t.scratch("log")).unwrap();
-    let of = |line: &&str| {
-        let arguments = line.split_once('(').map_or("", |(_, rest)| rest);
+    let of = |call: &str| {
+        let arguments = call.split_once('(').map_or("", |(_, rest)| rest);
         // The file that is read comes first.
         let first = arguments.split_once('>').map_or("", |(first, _)| first);
         first.contains(part)
     };
     let bytes = |line: &str| line.rsplit_once("= ")?.1.trim().parse::<u64>().ok();
-    log.lines().filter(of).filter_map(bytes).sum()
+    // By thread: the call that another one's came between, and that goes on in a line of its own.
+    let mut begun = BTreeMap::new();
+    let mut read = 0;
+    for line in log.lines() {
+        let (thread, call) = line.split_once(' ').unwrap_or(("", line));
+        let is_of = match call.trim_start().starts_with("<... ") {
+            true => begun.remove(thread).unwrap_or(false),
+            false => of(call),
+        };
+        if call.ends_with("<unfinished ...>") {
+            begun.insert(thread, is_of);
+        } else if is_of {
+            read += bytes(line).unwrap_or(0);
+        }
+    }
+    read
 }
