@@ -340,49 +340,46 @@ fn state_that_has_no_room_is_refused_before_anything_is_written() {
     assert!(ground.at("to/a/small").exists());
 }
 
-/// Another program takes the first name just before a further one is made of it.
-#[test]
-fn a_further_name_leads_to_no_file_of_another_program() {
+/// Copies `from/a` and its further name `from/b`, while another program saves a file as `taken`
+/// before a call: stages have names, and there is no journal, so that only further names are links.
+fn copied_while_taken(taken: &str, call: &str) -> Ground {
     let ground = Ground::new();
     ground.write("from/a", b"content");
     std::fs::hard_link(ground.at("from/a"), ground.at("from/b")).unwrap();
     ground.write("other", b"another program's");
     let mut options = ground.options(&["from"], "to");
-    // Stages with names and no journal: no link but the further name's is made.
     (options.read_back, options.state) = (ReadBack::Read, None);
-    let (other, first) = (ground.at("other"), ground.at("to/a"));
-    let save = move || std::fs::rename(other, first).unwrap();
-    faults::arm(("link".to_owned(), 1), Fault::Run(Box::new(save)));
-    done(&options);
+    let (other, taken) = (ground.at("other"), ground.at(taken));
+    let save = move || std::fs::rename(other, taken).unwrap();
+    faults::arm((call.to_owned(), 1), Fault::Run(Box::new(save)));
+    let _ = run(&options);
     assert!(faults::disarm().reached);
+    assert!(ground.litter().is_empty(), "{:?}", ground.litter());
+    ground
+}
+
+/// Another program takes the first name just before a further one is made of it.
+#[test]
+fn a_further_name_leads_to_no_file_of_another_program() {
+    let ground = copied_while_taken("to/a", "link");
     let text = |path| std::fs::read_to_string(ground.at(path)).unwrap();
     assert_eq!(
         (&*text("to/a"), &*text("to/b")),
         ("another program's", "content")
     );
-    assert!(ground.litter().is_empty(), "{:?}", ground.litter());
 }
 
 /// Another program saves a file where a further name was, once the first one is copied.
 #[test]
 fn a_further_name_that_leads_elsewhere_by_now_is_no_link() {
-    let ground = Ground::new();
-    ground.write("from/a", b"content");
-    std::fs::hard_link(ground.at("from/a"), ground.at("from/b")).unwrap();
-    ground.write("other", b"another program's");
-    let mut options = ground.options(&["from"], "to");
-    (options.read_back, options.state) = (ReadBack::Read, None);
-    let (other, name) = (ground.at("other"), ground.at("from/b"));
-    let save = move || std::fs::rename(other, name).unwrap();
-    faults::arm(("rename".to_owned(), 1), Fault::Run(Box::new(save)));
-    let _ = run(&options);
-    assert!(faults::disarm().reached);
+    let ground = copied_while_taken("from/b", "rename");
     let text = |path| std::fs::read_to_string(ground.at(path)).ok();
     assert_eq!(text("to/a").as_deref(), Some("content"));
+    let further = text("to/b");
     assert!(
-        text("to/b").is_none_or(|text| text == "another program's"),
-        "{:?}",
-        text("to/b")
+        further
+            .as_deref()
+            .is_none_or(|text| text == "another program's"),
+        "{further:?}"
     );
-    assert!(ground.litter().is_empty(), "{:?}", ground.litter());
 }
