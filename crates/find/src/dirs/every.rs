@@ -23,11 +23,9 @@ pub struct DirDigests {
     /// By directory.
     totals: Vec<DirTotals>,
     digests: Vec<Option<Box<[Digest]>>>,
-    /// Directories that cannot be compared for a reason of their own, in order of paths. Neither
-    /// they nor those above them have digests.
-    pub obstacles: Vec<(DirId, Obstacle)>,
     /// Failures beside those of the walk and of hashing: links and directories that could not be
-    /// read, or changed meanwhile, and the obstacles, in words.
+    /// read, or changed meanwhile, and directories that cannot be compared for a reason of their own:
+    /// neither they nor those above them have digests.
     pub errors: Vec<Error>,
 }
 
@@ -84,7 +82,6 @@ impl DirDigests {
             dirs: Vec::new(),
             totals: vec![DirTotals::default(); listing.dirs()],
             digests: vec![None; listing.dirs()],
-            obstacles: Vec::new(),
             errors,
         };
         let mut of_files: Vec<Digest> = Vec::new();
@@ -132,25 +129,24 @@ impl DirDigests {
         let named = |dir: DirId| Some((dir, tree.named_by(dir)?));
         found.dirs = tree.order().iter().filter_map(|dir| named(*dir)).collect();
         let obstacle = |dir: &DirId| Some((*dir, tree.obstacle(*dir)?));
-        found.obstacles = tree.order().iter().filter_map(obstacle).collect();
         // Those that a followed link puts below themselves are in no order.
         let mut is_ordered = vec![false; listing.dirs()];
         tree.order()
             .iter()
             .for_each(|dir| is_ordered[dir.0 as usize] = true);
         let others = tree.dirs().filter(|dir| !is_ordered[dir.0 as usize]);
-        found
-            .obstacles
-            .extend(others.map(|dir| (dir, Obstacle::Elsewhere)));
-        found
-            .obstacles
-            .sort_by_cached_key(|(dir, _)| listing.dir_path(*dir));
-        // Failures are among the errors already.
-        let obstacles = found.obstacles.iter().filter(|(_, why)| !why.is_failure());
-        found.errors.extend(obstacles.map(|(dir, why)| {
-            let why = ErrorKind::Refused(why.text());
-            Error::of_kind(listing.dir_path(*dir), "hash", why)
-        }));
+        let mut obstacles: Vec<(Vec<u8>, Obstacle)> = (tree.order().iter().filter_map(obstacle))
+            .chain(others.map(|dir| (dir, Obstacle::Elsewhere)))
+            // Failures are among the errors already.
+            .filter(|(_, why)| !why.is_failure())
+            .map(|(dir, why)| (listing.dir_path(dir), why))
+            .collect();
+        obstacles.sort_by(|(a, _), (b, _)| a.cmp(b));
+        found.errors.extend(
+            obstacles
+                .into_iter()
+                .map(|(path, why)| Error::of_kind(path, "hash", ErrorKind::Refused(why.text()))),
+        );
         Ok(found)
     }
 
