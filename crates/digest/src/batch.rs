@@ -229,6 +229,65 @@ impl Batch {
         }
     }
 
+    /// Hashes messages that are all in memory. Gives `each` the position of a message and its digest,
+    /// in the order in which messages end; with several algorithms once for each of them, in the
+    /// order given to [`Batch::new`]. Messages under way are forgotten.
+    ///
+    /// Nothing is allocated for a message: the way for very many short ones.
+    ///
+    /// ```
+    /// use bc_digest::{Algorithm, Batch, CpuFeatures, hash};
+    ///
+    /// let lines: Vec<&[u8]> = b"one two three two".split(|&byte| byte == b' ').collect();
+    /// let mut batch = Batch::new(&[Algorithm::Xxh3], CpuFeatures::detect());
+    /// let mut seen = std::collections::HashMap::new();
+    /// batch.hash_all(&lines, |line, digest| {
+    ///     *seen.entry(digest).or_insert(0) += 1;
+    ///     assert_eq!(digest, hash(Algorithm::Xxh3, lines[line]));
+    /// });
+    /// assert_eq!(seen.len(), 3);
+    /// ```
+    pub fn hash_all(&mut self, messages: &[&[u8]], mut each: impl FnMut(usize, Digest)) {
+        if let [BatchEngine::Streaming(streaming)] = &self.engines[..] {
+            return hash_each(streaming.algorithm, streaming.cpu, messages, each);
+        }
+        let slots = self.width().min(messages.len());
+        self.reserve(slots);
+        let mut live: Vec<usize> = (0..slots).collect();
+        let mut chunks: Vec<Chunk<'_>> = Vec::with_capacity(slots);
+        for (slot, data) in messages.iter().take(slots).enumerate() {
+            chunks.push(Chunk {
+                message: slot,
+                data,
+                end: true,
+            });
+            self.begin(slot);
+        }
+        let mut next = slots..messages.len();
+        // Chunks stay in place: one that has nothing left is swapped out. So this is where each
+        // slot's chunk lies.
+        let mut place: Vec<usize> = (0..slots).collect();
+        let mut consumed = Vec::with_capacity(slots);
+        while !chunks.is_empty() {
+            self.advance(&chunks, &mut consumed);
+            for slot in consumed.drain(..) {
+                for digest in self.digests(slot) {
+                    each(live[slot], digest);
+                }
+                if let Some(message) = next.next() {
+                    live[slot] = message;
+                    self.begin(slot);
+                    chunks[place[slot]].data = messages[message];
+                } else {
+                    chunks.swap_remove(place[slot]);
+                    if let Some(moved) = chunks.get(place[slot]) {
+                        place[moved.message] = place[slot];
+                    }
+                }
+            }
+        }
+    }
+
     /// Returns the digests of a message that has ended, one per algorithm in the order given to
     /// [`Batch::new`]. Valid until the id is begun again.
     ///
@@ -245,6 +304,34 @@ impl Batch {
             .iter()
             .map(move |engine| each!(engine, e => e.digest(message)))
     }
+}
+
+/// Hashes one message after the other with a function that has no lanes, each of the quick ones in a
+/// loop of its own: to choose the function again for every message would cost more than sixteen
+/// bytes of it.
+fn hash_each(
+    algorithm: Algorithm,
+    cpu: CpuFeatures,
+    messages: &[&[u8]],
+    mut each: impl FnMut(usize, Digest),
+) {
+    macro_rules! by_name {
+        ($($name:ident),*) => {
+            match algorithm {
+                $(Algorithm::$name => {
+                    for (i, message) in messages.iter().enumerate() {
+                        each(i, hash_with(Algorithm::$name, cpu, message));
+                    }
+                })*
+                other => {
+                    for (i, message) in messages.iter().enumerate() {
+                        each(i, hash_with(other, cpu, message));
+                    }
+                }
+            }
+        };
+    }
+    by_name!(Xxh3, Xxh128, Xxh64, Xxh32, Crc32c, Blake3);
 }
 
 /// The share of a batch that an algorithm has which gains nothing from other messages: xxHash, BLAKE3,
@@ -382,40 +469,10 @@ pub(crate) fn hash_many_with(
     cpu: CpuFeatures,
     messages: &[&[u8]],
 ) -> Vec<Digest> {
-    let mut batch = Batch::new(&[algorithm], cpu);
-    let slots = batch.width().min(messages.len());
-    batch.reserve(slots);
     let mut digests = vec![None; messages.len()];
-    let mut next = 0..messages.len();
-    // Feeds stay in place: a slot that has nothing left is swapped out.
-    let mut live = Vec::with_capacity(slots);
-    let mut chunks = Vec::with_capacity(slots);
-    for (slot, index) in (0..slots).zip(&mut next) {
-        live.push(index);
-        chunks.push(Chunk {
-            message: slot,
-            data: messages[index],
-            end: true,
-        });
-        batch.begin(slot);
-    }
-    let mut consumed = Vec::with_capacity(slots);
-    while !chunks.is_empty() {
-        batch.advance(&chunks, &mut consumed);
-        for slot in consumed.drain(..) {
-            digests[live[slot]] = batch.digests(slot).next();
-            match next.next() {
-                Some(index) => {
-                    live[slot] = index;
-                    batch.begin(slot);
-                    for chunk in chunks.iter_mut().filter(|f| f.message == slot) {
-                        chunk.data = messages[index];
-                    }
-                }
-                None => chunks.retain(|f| f.message != slot),
-            }
-        }
-    }
+    Batch::new(&[algorithm], cpu).hash_all(messages, |message, digest| {
+        digests[message] = Some(digest);
+    });
     digests
         .into_iter()
         .map(|d| d.expect("every message ends"))

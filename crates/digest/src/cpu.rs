@@ -104,6 +104,7 @@ fn ask() -> Features {
 }
 
 /// Returns the features of this machine, asked for once a process.
+#[inline]
 pub(crate) fn features() -> Features {
     static FOUND: OnceLock<Features> = OnceLock::new();
     *FOUND.get_or_init(ask)
@@ -125,6 +126,7 @@ pub struct CpuFeatures {
 
 impl CpuFeatures {
     /// Returns all features of this machine. Detected once per process.
+    #[inline]
     pub fn detect() -> CpuFeatures {
         let found = features();
         CpuFeatures {

@@ -196,11 +196,15 @@ impl std::fmt::Debug for Hasher {
 }
 
 /// Returns the digest of one message.
+// Inlined always, so that a caller who names the algorithm pays neither for the choice nor for the
+// zeros behind a short digest: together they cost more than XXH3 of sixteen bytes does.
+#[inline(always)]
 pub fn hash(algorithm: Algorithm, data: &[u8]) -> Digest {
     hash_with(algorithm, CpuFeatures::detect(), data)
 }
 
-/// Hashes like [`hash`], without the detour over a streaming state where there is one.
+/// Hashes like [`hash`], without the detour over a streaming state.
+#[inline(always)]
 pub(crate) fn hash_with(algorithm: Algorithm, cpu: CpuFeatures, data: &[u8]) -> Digest {
     match algorithm {
         Algorithm::Blake3 => Digest::new(blake3::hash(data).as_bytes()),
@@ -209,12 +213,36 @@ pub(crate) fn hash_with(algorithm: Algorithm, cpu: CpuFeatures, data: &[u8]) -> 
         Algorithm::Xxh3 => Digest::new(&xxh3::xxh3_64(cpu, data).to_be_bytes()),
         Algorithm::Xxh128 => Digest::new(&xxh3::xxh3_128(cpu, data).to_be_bytes()),
         Algorithm::Crc32c => Digest::new(&crc32c::crc32c(data).to_be_bytes()),
-        _ => {
-            let mut hasher = Hasher::with_cpu(algorithm, cpu);
-            hasher.update(data);
-            hasher.finalize()
-        }
+        _ => hash_blocks(algorithm, cpu, data),
     }
+}
+
+/// Hashes with a function that takes blocks or bytes and has a state to begin with.
+fn hash_blocks(algorithm: Algorithm, cpu: CpuFeatures, data: &[u8]) -> Digest {
+    let bytes = match algorithm {
+        Algorithm::Md5 => MessageStream::<Md5>::whole(&family::MD5_IV, cpu, data),
+        Algorithm::Sha1 => MessageStream::<Sha1>::whole(&family::SHA1_IV, cpu, data),
+        Algorithm::Sha224 | Algorithm::Sha256 => {
+            MessageStream::<Sha256>::whole(&family::sha256_iv(algorithm), cpu, data)
+        }
+        Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::Sha512_256 => {
+            MessageStream::<Sha512>::whole(&family::sha512_iv(algorithm), cpu, data)
+        }
+        Algorithm::Blake2b | Algorithm::Blake2b256 => {
+            let mut stream = Blake2bStream::new(algorithm.digest_len());
+            stream.update(data);
+            stream.finish()
+        }
+        other => {
+            if let Some(digest) = RustCrypto::whole(other, data) {
+                return digest;
+            }
+            let mut hasher = Hasher::with_cpu(other, cpu);
+            hasher.update(data);
+            return hasher.finalize();
+        }
+    };
+    Digest::truncated(bytes, algorithm.digest_len())
 }
 
 /// Bytes read at once: from here on more gains nothing (Zen 5, page cache).
@@ -292,10 +320,13 @@ impl Blake2bStream {
 
     /// Returns the digest's bytes, before truncation.
     fn finalize(&self) -> [u8; 64] {
-        let mut last = self.clone();
+        self.clone().finish()
+    }
+
+    fn finish(mut self) -> [u8; 64] {
         let mut bytes = Default::default();
-        last.core
-            .finalize_variable_core(&mut last.buffer, &mut bytes);
+        self.core
+            .finalize_variable_core(&mut self.buffer, &mut bytes);
         bytes.into()
     }
 }
@@ -313,6 +344,14 @@ macro_rules! functions {
             fn new(algorithm: Algorithm) -> Option<RustCrypto> {
                 match algorithm {
                     $(Algorithm::$name => Some(RustCrypto::$name(<$function as sha3::Digest>::new())),)*
+                    _ => None,
+                }
+            }
+
+            /// Returns the digest of a whole message; `None` if the algorithm is none of these.
+            fn whole(algorithm: Algorithm, data: &[u8]) -> Option<Digest> {
+                match algorithm {
+                    $(Algorithm::$name => Some(Digest::new(&<$function as sha3::Digest>::digest(data))),)*
                     _ => None,
                 }
             }

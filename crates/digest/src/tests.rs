@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use sha2::Digest as _;
 
 use crate::batch::hash_many_with;
+use crate::hasher::hash_with;
 use crate::{Algorithm, Batch, Chunk, CpuFeatures, Digest, Hasher, hash};
 
 /// Computes digests by crates of which we use, at most, the compression function.
@@ -235,6 +236,7 @@ fn check_algorithm(algorithm: Algorithm) {
         let digests = hash_many_with(algorithm, cpu, &slices);
         for (message, digest) in boundary.iter().zip(digests) {
             assert_eq!(digest, reference(algorithm, message), "hash_many");
+            assert_eq!(hash_with(algorithm, cpu, message), digest, "hash");
         }
         for message in boundary.iter().chain(&mixed[..20]) {
             let mut hasher = Hasher::with_cpu(algorithm, cpu);
@@ -320,6 +322,30 @@ fn all_algorithms_together() {
         check(cpu, &pair, &messages, WHOLE, 2);
         let same = [Algorithm::Md5, Algorithm::Md5];
         check(cpu, &same, &messages, WHOLE, 3);
+    }
+}
+
+/// Each message is reported once for every algorithm, in the algorithms' order, whatever the number
+/// of messages beside that of lanes, and a batch serves again after it.
+#[test]
+fn all_messages_with_all_algorithms() {
+    let cpu = CpuFeatures::detect();
+    let bytes: Vec<u8> = (0..300).map(|i| (i * 13) as u8).collect();
+    for algorithms in [
+        &[Algorithm::Xxh3][..],
+        &[Algorithm::Sha512],
+        &[Algorithm::Md5, Algorithm::Blake3, Algorithm::Sha256],
+    ] {
+        let mut batch = Batch::new(algorithms, cpu);
+        for count in [0, 1, 7, 40, 300] {
+            let messages: Vec<&[u8]> = (0..count).map(|i| &bytes[..(i * 7) % 300]).collect();
+            let mut digests = vec![Vec::new(); count];
+            batch.hash_all(&messages, |message, digest| digests[message].push(digest));
+            for (message, digests) in messages.iter().zip(digests) {
+                let expected = algorithms.iter().map(|&a| reference(a, message));
+                assert_eq!(digests, expected.collect::<Vec<_>>());
+            }
+        }
     }
 }
 

@@ -185,6 +185,13 @@ impl<F: Family> MessageStream<F> {
         F::bytes(&last.message.state)
     }
 
+    /// Returns the digest's bytes, before truncation, of a message that is all there.
+    pub(crate) fn whole(iv: &State<F::Word>, cpu: CpuFeatures, data: &[u8]) -> [u8; 64] {
+        let mut stream = MessageStream::<F>::new(iv, cpu);
+        stream.run(data, true);
+        F::bytes(&stream.message.state)
+    }
+
     fn run(&mut self, data: &[u8], end: bool) {
         loop {
             let blocks = match self.message.next(data, end, &mut self.tail) {

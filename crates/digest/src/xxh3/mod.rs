@@ -70,21 +70,35 @@ static START: Accumulators = Accumulators([
 ]);
 
 /// Returns the 64-bit digest of a whole message.
+#[inline]
 pub(crate) fn xxh3_64(cpu: CpuFeatures, data: &[u8]) -> u64 {
     if data.len() <= SHORT {
         return xxhash_rust::xxh3::xxh3_64(data);
     }
-    merge64(&long(cpu, data), data.len() as u64)
+    long_64(cpu, data)
 }
 
 /// Returns the 128-bit digest of a whole message.
+#[inline]
 pub(crate) fn xxh3_128(cpu: CpuFeatures, data: &[u8]) -> u128 {
     if data.len() <= SHORT {
         return xxhash_rust::xxh3::xxh3_128(data);
     }
+    long_128(cpu, data)
+}
+
+// Kept out of the callers, whose stack frames the accumulators would align.
+#[inline(never)]
+fn long_64(cpu: CpuFeatures, data: &[u8]) -> u64 {
+    merge64(&long(cpu, data), data.len() as u64)
+}
+
+#[inline(never)]
+fn long_128(cpu: CpuFeatures, data: &[u8]) -> u128 {
     merge128(&long(cpu, data), data.len() as u64)
 }
 
+#[inline]
 fn long(cpu: CpuFeatures, data: &[u8]) -> Accumulators {
     // The last stripe, full or not, is special: it is the last 64 bytes.
     let stripes = (data.len() - 1) / STRIPE * STRIPE;
