@@ -48,10 +48,27 @@ fn is_there(t: &TestTree, program: &str) -> bool {
     code == Some(0)
 }
 
+/// A list with a byte order mark, backslashes and CRLF.
+const FROM_WINDOWS: &str = "mkdir mnt && cp -r srv mnt/card && printf '\\357\\273\\277' > MD5SUMS && cd srv && \
+                            md5sum a empty sub/* | sed 's|/|\\\\|; s/$/\\r/' >> ../MD5SUMS";
+
+/// A list as MHL 1.1 has it.
+const MHL: &str = "mkdir mnt && cp -r srv mnt/card && for f in a empty; do printf '<hash>\\n \
+                   <file>%s</file>\\n <md5>%s</md5>\\n</hash>\\n' $f $(md5sum < srv/$f | cut -d' ' -f1); \
+                   done > card.mhl";
+
+/// A list as ASC MHL has it: directories have digests of another kind.
+const ASC_MHL: &str = "mkdir -p ascmhl mnt && cp -r srv mnt/card && { \
+    printf '<roothash>\\n<content><xxh64>0123456789abcdef</xxh64></content>\\n</roothash>\\n'; \
+    for f in a empty; do printf '<hash>\\n <path size=\"3\">%s</path>\\n <xxh64 action=\"original\">%s</xxh64>\\n\
+    </hash>\\n' $f $(bc hash --type=xxh64 srv/$f | cut -d' ' -f1); done; \
+    printf '<directoryhash>\\n<path>sub</path>\\n<content><xxh64>0123456789abcdef</xxh64></content>\\n\
+    </directoryhash>\\n'; } > ascmhl/0001_card.mhl";
+
 #[test]
 fn lists_of_other_programs_are_checked_as_the_guide_says() {
     let lines = lines();
-    assert_eq!(lines.len(), 6);
+    assert_eq!(lines.len(), 9);
     for line in lines {
         let t = TestTree::new();
         t.dir("home")
@@ -65,10 +82,21 @@ fn lists_of_other_programs_are_checked_as_the_guide_says() {
             "rclone" => "true",
             "borg" => "borg init -e none repo && borg create repo::monday srv",
             "restic" => "restic init && restic backup srv",
-            "awk" => {
+            // Lists of a copied card, each as the program of its kind writes it.
+            "awk" | "sed" => {
                 edited = "mnt/card/a";
-                "mkdir mnt && cp -r srv mnt/card && for f in a empty; do printf '<hash>\\n <file>%s</file>\\n \
-                 <md5>%s</md5>\\n</hash>\\n' $f $(md5sum < srv/$f | cut -d' ' -f1); done > card.mhl"
+                if line.contains("ascmhl") {
+                    ASC_MHL
+                } else if line.contains(".mhl") {
+                    MHL
+                } else if line.contains("MD5SUMS") {
+                    FROM_WINDOWS
+                } else if is_there(&t, "rhash") {
+                    "mkdir mnt && cp -r srv mnt/card && cd srv && rhash --sfv -r . | sed 's/$/\\r/' > ../card.sfv"
+                } else {
+                    bc_testkit::left_out("rhash is not there");
+                    continue;
+                }
             }
             _ if line.contains("dpkg") => {
                 "mkdir -p var/lib/dpkg/info && md5sum srv/a 'srv/sub/b c' > var/lib/dpkg/info/p.md5sums"
@@ -78,7 +106,7 @@ fn lists_of_other_programs_are_checked_as_the_guide_says() {
                 "mkdir -p mnt/backup && cp -r srv mnt/backup"
             }
         };
-        if !["bc", "awk"].contains(&tool) && !is_there(&t, tool) {
+        if !["bc", "awk", "sed"].contains(&tool) && !is_there(&t, tool) {
             bc_testkit::left_out(&format!("{tool} is not there"));
             continue;
         }
