@@ -11,6 +11,9 @@ use bc_walk::{EntryId, FileStat};
 
 use crate::resume::{Resume, Taken};
 
+/// Most digests of a file in one run: [`Batch`](bc_digest::Batch) counts them in a byte.
+const MOST_ALGORITHMS: usize = u8::MAX as usize;
+
 /// Options of a run: the digests to compute, and how.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -52,14 +55,17 @@ impl HashOptions {
         }
     }
 
-    /// Checks that there is something to compute.
+    /// Checks that there is something to compute, and no more than can be at once.
     ///
     /// # Errors
-    /// If there is no algorithm.
+    /// If there is no algorithm, or there are more than 255.
     pub fn check(&self) -> Result<(), Error> {
-        match self.algorithms.is_empty() {
-            true => Err(Error::usage("no algorithm to hash with")),
-            false => Ok(()),
+        match self.algorithms.len() {
+            0 => Err(Error::usage("no algorithm to hash with")),
+            1..=MOST_ALGORITHMS => Ok(()),
+            count => Err(Error::usage(format!(
+                "{count} algorithms: at most {MOST_ALGORITHMS} at once"
+            ))),
         }
     }
 }
@@ -106,5 +112,23 @@ impl Totals {
         self.read.merge(other.read);
         self.taken.merge(other.taken);
         self.workers = self.workers.max(other.workers);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_algorithm_and_too_many_are_the_callers_mistake() {
+        let check = |count| HashOptions::new(vec![Algorithm::Md5; count]).check();
+        assert!(check(1).is_ok() && check(MOST_ALGORITHMS).is_ok());
+        for count in [0, MOST_ALGORITHMS + 1] {
+            let error = check(count).unwrap_err();
+            assert_eq!(error.kind(), bc_walk::job::ErrorKind::Usage, "{error}");
+        }
+        // The limit is what a batch takes.
+        let cpu = CpuFeatures::detect();
+        bc_digest::Batch::new(&[Algorithm::Xxh32; MOST_ALGORITHMS], cpu);
     }
 }
