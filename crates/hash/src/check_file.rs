@@ -67,7 +67,8 @@ impl ChecksumFile {
         self
     }
 
-    /// Verifies the files with these means.
+    /// Verifies the files with these means. A FIFO is read, too: its writer, and what it writes, are
+    /// waited for until the job is cancelled.
     ///
     /// # Errors
     /// If the checksum file cannot be read, or has not one line that is a checksum; if it was

@@ -128,30 +128,32 @@ impl ManifestFile {
         }
     }
 
-    /// Opens a manifest. A pipe is read at once, up to 16 GiB, and kept in memory or in a file
-    /// without a name in the temporary directory.
+    /// Opens a manifest that is a file: nothing is waited for.
+    ///
+    /// # Errors
+    /// Fails if opening fails; if it is a device, which is not opened, or a pipe, which
+    /// [`open_until`](Self::open_until) reads.
+    pub fn open(path: impl AsRef<Path>) -> Result<ManifestFile, Error> {
+        ManifestFile::open_at(path.as_ref(), None)
+    }
+
+    /// Opens a manifest, which may be a pipe: that is read at once, up to 16 GiB, and kept in memory
+    /// or in a file without a name in the temporary directory. `cancel` ends the wait for a FIFO's
+    /// writer and for its data, and later reading of the manifest, as
+    /// [`cancelled_by`](Self::cancelled_by) does.
     ///
     /// # Errors
     /// Fails if opening or reading fails; if it is a device, which is not opened; if a pipe
-    /// contains no manifest.
-    pub fn open(path: impl AsRef<Path>) -> Result<ManifestFile, Error> {
-        ManifestFile::open_at(path.as_ref(), &Cancel::new())
-    }
-
-    /// Like [`open`](Self::open), but `cancel` ends the wait for a FIFO's writer and for its data,
-    /// and later reading of the manifest, as [`cancelled_by`](Self::cancelled_by) does.
-    ///
-    /// # Errors
-    /// Fails like [`open`](Self::open); with the kind [`Cancelled`](ErrorKind::Cancelled) if it was
-    /// cancelled.
+    /// contains no manifest; with the kind [`Cancelled`](ErrorKind::Cancelled) if it was cancelled.
     pub fn open_until(path: impl AsRef<Path>, cancel: &Cancel) -> Result<ManifestFile, Error> {
-        match ManifestFile::open_at(path.as_ref(), cancel) {
+        match ManifestFile::open_at(path.as_ref(), Some(cancel)) {
             Err(_) if cancel.is_cancelled() => Err(Error::cancelled()),
             opened => opened.map(|manifest| manifest.cancelled_by(cancel)),
         }
     }
 
-    fn open_at(path: &Path, cancel: &Cancel) -> Result<ManifestFile, Error> {
+    /// Opens a manifest; pipes only where something can end the wait for them.
+    fn open_at(path: &Path, cancel: Option<&Cancel>) -> Result<ManifestFile, Error> {
         let name = path.as_os_str().as_bytes();
         let failed =
             |operation: &'static str| move |error: io::Error| Error::io(path, operation, &error);
@@ -163,7 +165,7 @@ impl ManifestFile {
         if std::fs::metadata(path).is_ok_and(|meta| is_device(&meta)) {
             return Err(device());
         }
-        let is_over = || cancel.is_cancelled();
+        let is_over = || cancel.is_some_and(Cancel::is_cancelled);
         let file = bc_fs::input::open(path, is_over).map_err(failed("open"))?;
         let meta = file.metadata().map_err(failed("stat"))?;
         if is_device(&meta) {
@@ -177,6 +179,9 @@ impl ManifestFile {
             ));
         }
         if !meta.is_file() {
+            if cancel.is_none() {
+                return Err(Error::at(ErrorKind::Usage, path, "is a pipe, not a file"));
+            }
             return ManifestFile::from_reader(name, Interruptible::new(file, is_over));
         }
         let real = path.canonicalize().ok();
@@ -223,8 +228,8 @@ impl ManifestFile {
         }
     }
 
-    /// Reads a manifest from a source that can be read only once, as [`open`](Self::open) does from
-    /// a pipe.
+    /// Reads a manifest from a source that can be read only once, as
+    /// [`open_until`](Self::open_until) does from a pipe.
     ///
     /// # Errors
     /// Fails if reading fails, if its first line is no manifest's, or if it does not end.
@@ -476,7 +481,7 @@ impl ManifestFile {
     /// # Errors
     /// Fails if they do not fit, or reading fails.
     pub fn check(&self) -> Result<(), Error> {
-        check_seal(self.lines()?).map_err(|error| self.refused(&error))
+        check_seal(self.lines()?).map_err(|error| self.unsealed(&error))
     }
 
     /// Checks like [`check`](Self::check), and returns the keys of the trailer that the format does
@@ -485,7 +490,16 @@ impl ManifestFile {
     /// # Errors
     /// Fails like [`check`](Self::check).
     pub fn read_seal(&self) -> Result<Map<String, Value>, Error> {
-        read_seal(self.lines()?).map_err(|error| self.refused(&error))
+        read_seal(self.lines()?).map_err(|error| self.unsealed(&error))
+    }
+
+    /// Makes the error of a manifest without its trailer: a file that is no manifest at all is not
+    /// one that was cut short.
+    fn unsealed(&self, error: &bc_manifest::Error) -> Error {
+        match (error.kind(), self.header()) {
+            (bc_manifest::ErrorKind::Truncated, Err(no_manifest)) => no_manifest,
+            _ => self.refused(error),
+        }
     }
 
     /// Makes the error of a manifest in which something is wrong.

@@ -192,6 +192,7 @@ pub fn update_reported(
     sink: &mut Sink<'_>,
     flush: &mut dyn FnMut() -> std::io::Result<()>,
 ) -> Result<Updated, Error> {
+    what.reread.check()?;
     // Locking opens it, which would wait for the other end of a pipe.
     ManifestFile::open_to_replace(what.manifest)?;
     let locked = lock(what.manifest).map_err(|error| match error.kind() {

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use bc_fs::Size;
+use bc_walk::job::Error;
 use bc_walk::{EntryId, Identity, Listing};
 
 /// Amount to read again.
@@ -71,6 +72,21 @@ impl FromStr for Reread {
 }
 
 impl Reread {
+    /// Checks that a part is one.
+    ///
+    /// # Errors
+    /// If it is not from 0 to 1.
+    pub(crate) fn check(self) -> Result<(), Error> {
+        match self {
+            Reread::Fraction(part) if !(0.0..=1.0).contains(&part) => {
+                let text =
+                    format!("{part} of the files cannot be read again: a part is from 0 to 1");
+                Err(Error::usage(text))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn is_nothing(self) -> bool {
         match self {
             Reread::None => true,
@@ -148,7 +164,7 @@ pub(crate) fn choose(
     let limit = match reread {
         Reread::None => 0,
         Reread::Fraction(1.0) | Reread::For(_) => total,
-        Reread::Fraction(part) => (total as f64 * part.clamp(0.0, 1.0)).ceil() as u128,
+        Reread::Fraction(part) => (total as f64 * part).ceil() as u128,
         Reread::Bytes(bytes) => u128::from(bytes),
     };
     let mut sum = 0;
@@ -281,6 +297,17 @@ mod tests {
         ] {
             let error = text.parse::<Reread>().unwrap_err().to_string();
             assert!(error.contains(hint), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_part_is_the_callers_mistake() {
+        for part in [f64::NAN, -0.1, 1.1, f64::INFINITY] {
+            let error = Reread::Fraction(part).check().unwrap_err();
+            assert_eq!(error.kind(), bc_walk::job::ErrorKind::Usage, "{error}");
+        }
+        for part in [0.0, 0.5, 1.0] {
+            assert!(Reread::Fraction(part).check().is_ok());
         }
     }
 

@@ -43,6 +43,19 @@ fn refused(tree: &TestTree, manifest: &[u8], why: &str) {
     );
 }
 
+/// Nothing could end the wait for its writer.
+#[test]
+fn a_pipe_is_no_file() {
+    let tree = TestTree::new();
+    tree.fifo("pipe");
+    let error = ManifestFile::open(tree.join("pipe")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert!(
+        error.to_string().ends_with("is a pipe, not a file"),
+        "{error}"
+    );
+}
+
 #[test]
 fn cut_off_anywhere() {
     let (tree, manifest) = sample();
@@ -54,6 +67,21 @@ fn cut_off_anywhere() {
     refused(&tree, b"", "empty");
     let lines: Vec<&[u8]> = manifest.split_inclusive(|&byte| byte == b'\n').collect();
     refused(&tree, &lines[..lines.len() - 1].concat(), "truncated");
+    // One answer, whatever is asked first.
+    let path = tree.scratch("bad.jsonl");
+    for (text, why) in [("", "empty file"), ("hello\n", "no header")] {
+        std::fs::write(&path, text).unwrap();
+        let file = ManifestFile::open(&path).unwrap();
+        let entries = file.entries().map(|entries| entries.count());
+        for error in [
+            file.header().map(drop).unwrap_err(),
+            file.check().unwrap_err(),
+            file.read_seal().map(drop).unwrap_err(),
+            entries.map(drop).unwrap_err(),
+        ] {
+            assert!(error.to_string().ends_with(why), "{error}");
+        }
+    }
     let without_one = [&lines[..2], &lines[3..]].concat().concat();
     refused(&tree, &without_one, "altered");
     refused(&tree, &[&manifest[..], b"more\n"].concat(), "truncated");
