@@ -348,7 +348,10 @@ impl Session {
                 )));
             }
             // To ask for the CPUs and quotas costs more than to look at a few plain files.
-            None => bc_walk::walk_with(roots, options, || self.walk_workers(), &self.cancel),
+            None => {
+                let controls = (&self.cancel).into();
+                bc_walk::walk_with(roots, options, || self.walk_workers(), controls)
+            }
         };
         let listing = listing.map_err(|panic| self.defect(&panic))?;
         if let Some(bytes) = listing.named_bytes() {

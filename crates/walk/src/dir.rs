@@ -6,6 +6,7 @@ mod entry;
 use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bc_fs::dirfd::PLACE;
 use bc_fs::mount::Answer;
@@ -53,6 +54,8 @@ pub(crate) struct Worker<'w> {
     handle: WorkerHandle<'w>,
     buffer: Vec<u8>,
     found: Vec<FoundEntry>,
+    /// Number of them that the caller's count contains.
+    counted: usize,
     /// Buffer for putting rows of metadata in order.
     scratch: Vec<u64>,
     /// The directory's path below the root with a closing slash, then a name of it.
@@ -96,6 +99,7 @@ impl<'w> Worker<'w> {
             handle,
             buffer: Vec::with_capacity(BUFFER),
             found: Vec::new(),
+            counted: 0,
             scratch: Vec::new(),
             path: Vec::new(),
             classes: Recent::default(),
@@ -293,6 +297,7 @@ impl<'w> Worker<'w> {
         if gap != Gap::default() {
             self.output.gaps.push((task.ticket, gap));
         }
+        self.count_entries();
         sort(&mut self.found, &self.output.names[reading.names..]);
         let children = self.store();
         let first_child = self.context.shared.take_tickets(children);
@@ -314,6 +319,7 @@ impl<'w> Worker<'w> {
         self.handle.waiting(Waiting::GoesOn);
         self.hand_out(task, fd, &reading, first_child + children as u32, push);
         self.found.clear();
+        self.counted = 0;
         if self.found.capacity() > KEPT {
             self.found = Vec::new();
         }
@@ -367,12 +373,27 @@ impl<'w> Worker<'w> {
                     is_whole = false;
                     break;
                 }
+                if count.is_multiple_of(LOOK_EVERY) {
+                    self.count_entries();
+                }
                 self.handle.waiting(Waiting::GoesOn);
             }
         }
         self.is_new = false;
         self.buffer = buffer;
         is_whole
+    }
+
+    /// Adds the entries found since the last call to the count that the caller watches. Every
+    /// directory takes tickets from a counter of all workers as well, so one more costs nothing.
+    fn count_entries(&mut self) {
+        let Some(counted) = self.context.counted else {
+            return;
+        };
+        let new = self.found[self.counted..].iter();
+        let new = new.filter(|found| found.role() == Role::Entry).count();
+        counted.fetch_add(new as u64, Relaxed);
+        self.counted = self.found.len();
     }
 
     /// Moves the entries found, now in order, into the output; returns the number of children.

@@ -71,4 +71,4 @@ pub use options::{
     SkippedDetail, Spellings, Symlinks, WalkOptions,
 };
 pub use shard::{DirectorySet, Shard, UnknownShard};
-pub use walk::{is_among, list_files, walk, walk_with};
+pub use walk::{WalkControls, is_among, list_files, walk, walk_with};

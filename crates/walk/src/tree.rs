@@ -65,6 +65,8 @@ pub(crate) type Listed = DirectoryMap<HashSet<Vec<u8>>>;
 pub(crate) struct Context<'w> {
     pub(crate) options: &'w WalkOptions,
     pub(crate) cancel: &'w Cancel,
+    /// Number of entries that were found, for the caller to watch.
+    pub(crate) counted: Option<&'w AtomicU64>,
     pub(crate) opener: &'w Opener,
     pub(crate) kept: &'w KeptDirs,
     pub(crate) prefixes: &'w [PathPrefix],

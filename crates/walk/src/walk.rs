@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
@@ -64,7 +65,31 @@ pub fn walk(
     cancel: &Cancel,
 ) -> Result<Listing, WorkerPanic> {
     let workers = workers.into();
-    walk_with(roots, options, || workers, cancel)
+    walk_with(roots, options, || workers, cancel.into())
+}
+
+/// Controls of a walk in progress: the flag that ends it early, and a count for its caller to watch.
+#[derive(Clone, Copy, Debug)]
+pub struct WalkControls<'c> {
+    cancel: &'c Cancel,
+    found: Option<&'c AtomicU64>,
+}
+
+impl<'c> WalkControls<'c> {
+    /// Counts entries in `found` as they are found, a directory or some thousands of its entries at
+    /// a time. The listing has the true number.
+    #[must_use]
+    pub fn counting(self, found: &'c AtomicU64) -> WalkControls<'c> {
+        let found = Some(found);
+        WalkControls { found, ..self }
+    }
+}
+
+impl<'c> From<&'c Cancel> for WalkControls<'c> {
+    fn from(cancel: &'c Cancel) -> WalkControls<'c> {
+        let found = None;
+        WalkControls { cancel, found }
+    }
 }
 
 /// Walks as [`walk`] does where it costs something to know how many threads may be used: `workers`
@@ -77,7 +102,7 @@ pub fn walk_with<'p>(
     roots: &'p [impl AsRef<Path>],
     options: &WalkOptions,
     workers: impl FnOnce() -> Workers,
-    cancel: &Cancel,
+    controls: WalkControls<'_>,
 ) -> Result<Listing, WorkerPanic> {
     let bytes = |root: &'p Path| root.as_os_str().as_bytes();
     let paths: Vec<&[u8]> = roots.iter().map(|root| bytes(root.as_ref())).collect();
@@ -87,7 +112,7 @@ pub fn walk_with<'p>(
         &paths,
         options,
         workers,
-        cancel,
+        controls,
         &tuning,
         opener,
     )
@@ -155,7 +180,8 @@ pub(crate) fn list(
     tuning: &Tuning,
 ) -> Result<Listing, WorkerPanic> {
     let (paths, opener) = (as_bytes(paths), Opener::new());
-    list_with(given, &paths, options, || workers, cancel, tuning, opener)
+    let controls = cancel.into();
+    list_with(given, &paths, options, || workers, controls, tuning, opener)
 }
 
 fn as_bytes(paths: &[impl AsRef<[u8]>]) -> Vec<&[u8]> {
@@ -166,7 +192,7 @@ fn as_bytes(paths: &[impl AsRef<[u8]>]) -> Vec<&[u8]> {
 struct Walk<'w> {
     options: &'w WalkOptions,
     workers: Workers,
-    cancel: &'w Cancel,
+    controls: WalkControls<'w>,
     tuning: &'w Tuning,
     opener: Opener,
     prefixes: Vec<PathPrefix>,
@@ -186,10 +212,11 @@ pub(crate) fn list_with(
     paths: &[&[u8]],
     options: &WalkOptions,
     workers: impl FnOnce() -> Workers,
-    cancel: &Cancel,
+    controls: WalkControls<'_>,
     tuning: &Tuning,
     opener: Opener,
 ) -> Result<Listing, WorkerPanic> {
+    let cancel = controls.cancel;
     let shared = SharedTree::default();
     let workers = LazyCell::new(workers);
     let ask = || *workers;
@@ -215,7 +242,7 @@ pub(crate) fn list_with(
     let mut walk = Walk {
         options,
         workers,
-        cancel,
+        controls,
         tuning,
         opener,
         prefixes,
@@ -271,7 +298,8 @@ impl Walk<'_> {
         self.watch();
         let context = Context {
             options: self.options,
-            cancel: self.cancel,
+            cancel: self.controls.cancel,
+            counted: self.controls.found,
             opener: &self.opener,
             kept: &KeptDirs::default(),
             prefixes: &self.prefixes,
@@ -291,7 +319,7 @@ impl Walk<'_> {
             walk_alone(&context, output, tasks, self.workers, self.tuning)
         })?;
         let tasks: Vec<Task> = left.into_iter().flatten().collect();
-        if !tasks.is_empty() && !self.cancel.is_cancelled() {
+        if !tasks.is_empty() && !self.controls.cancel.is_cancelled() {
             let before = self.outputs.len();
             // The second half is for those that join in the place of others that have ended.
             let most = 2 * self.workers.most();

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bc_fs::PathError;
 
-use crate::{Listing, WalkOptions, walk_with};
+use crate::{Listing, WalkControls, WalkOptions, walk_with};
 
 impl WalkOptions {
     /// Lists the files at and below these paths, in bytewise order of their paths, with these means.
@@ -48,7 +48,7 @@ impl WalkOptions {
             ..Progress::default()
         };
         means.run(now, || {
-            let listing = self.list(&paths, means)?;
+            let listing = self.list_counted(&paths, means, Some(&found))?;
             found.store(listing.len() as u64, Relaxed);
             let cancelled = listing.is_cancelled();
             unless_cancelled(listing, cancelled)
@@ -61,18 +61,26 @@ impl WalkOptions {
     /// # Errors
     /// As of `run`, except after a cancellation.
     pub fn list(&self, paths: &[PathBuf], means: &Means<'_>) -> Result<Listing, Error> {
+        self.list_counted(paths, means, None)
+    }
+
+    fn list_counted(
+        &self,
+        paths: &[PathBuf],
+        means: &Means<'_>,
+        found: Option<&AtomicU64>,
+    ) -> Result<Listing, Error> {
         self.check()?;
         if paths.is_empty() {
             // An empty answer would look like a result.
             return Err(Error::usage("no path to look through"));
         }
         require(paths)?;
-        Ok(walk_with(
-            paths,
-            self,
-            || means.workers(),
-            means.cancelled_by(),
-        )?)
+        let mut controls = WalkControls::from(means.cancelled_by());
+        if let Some(found) = found.filter(|_| means.reports()) {
+            controls = controls.counting(found);
+        }
+        Ok(walk_with(paths, self, || means.workers(), controls)?)
     }
 
     /// Checks that a file can have the sizes that are asked for.
@@ -181,4 +189,27 @@ macro_rules! says_what_is_missing {
             }
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bc_testkit::TestTree;
+
+    /// Not only at the end: what is found of a directory with many entries counts at once, too.
+    #[test]
+    fn entries_are_counted_as_they_are_found() {
+        let tree = TestTree::new();
+        for n in 0..5000 {
+            tree.write(format!("wide/{n}"), "");
+        }
+        tree.write("a/b/c", "").write("a/d", "");
+        let found = AtomicU64::new(0);
+        let means = Means::new().progress(|_| ());
+        let paths = [tree.path().to_owned()];
+        let options = WalkOptions::default();
+        let listing = options.list_counted(&paths, &means, Some(&found)).unwrap();
+        assert_eq!(listing.len(), 5002);
+        assert_eq!(found.into_inner(), 5002);
+    }
 }

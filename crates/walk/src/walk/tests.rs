@@ -139,7 +139,17 @@ pub(crate) fn in_every_way(given: Given, paths: &[Vec<u8>], options: &WalkOption
     let paths = as_bytes(paths);
     let list = |workers, tuning: Tuning, opener| {
         let cancel = Cancel::new();
-        list_with(given, &paths, options, || workers, &cancel, &tuning, opener).unwrap()
+        let controls = WalkControls::from(&cancel);
+        list_with(
+            given,
+            &paths,
+            options,
+            || workers,
+            controls,
+            &tuning,
+            opener,
+        )
+        .unwrap()
     };
     let alone = Tuning {
         alone: Duration::from_secs(3600),

@@ -24,7 +24,7 @@ fn pseudo_file_systems_are_entered_only_as_roots() {
                 &[root],
                 &options,
                 || 2.into(),
-                &cancel,
+                (&cancel).into(),
                 &at_once(),
                 opener,
             )

@@ -438,7 +438,7 @@ fn a_directory_replaced_by_a_link_is_not_entered() {
             &[&path],
             &options,
             || 1.into(),
-            &cancel,
+            (&cancel).into(),
             &tuning,
             opener,
         )
