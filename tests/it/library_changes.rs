@@ -6,10 +6,10 @@ use std::path::Path;
 use bc_testkit::TestTree;
 use bit_crafts::{
     Action, Algorithm, Change, Class, CopyOptions, CopyReport, CreateOptions, Damaged, DiffOptions,
-    Error, ErrorKind, Event, Globs, Keep, KeepRules, Loss, ManifestFile, Means, Origin,
-    PruneOptions, Pruned, Reread, RestoreOptions, Roots, RunMode, Search, StepKind, StepOutcome,
-    Target, UndoJob, UniqueOptions, UpdateOptions, Verification, VerifyOptions, WalkOptions, Why,
-    path_of,
+    Error, ErrorKind, Event, Globs, Keep, KeepRules, Loss, MANIFEST_NAME, ManifestFile, Means,
+    Origin, PruneOptions, Pruned, Reread, RestoreOptions, Roots, RunMode, Search, StepKind,
+    StepOutcome, Target, UndoJob, UniqueOptions, UpdateOptions, Verification, VerifyOptions,
+    WalkOptions, Why, path_of,
 };
 
 fn names(t: &TestTree, names: &[&str]) -> Vec<bool> {
@@ -335,9 +335,9 @@ fn errors_cross_threads_and_panics() {
     does::<bit_crafts::PathError>();
 }
 
-/// What a callback does is the caller's: the copy ends, and the callback is left alone.
+/// What a callback does is the caller's: it is left alone, the copy is whole, and the panic goes on.
 #[test]
-fn a_callback_that_panics_ends_the_copy() {
+fn a_callback_that_panics_leaves_a_whole_copy() {
     let t = TestTree::new();
     for n in 0..500 {
         t.write(format!("card/{n}"), "x");
@@ -348,7 +348,12 @@ fn a_callback_that_panics_ends_the_copy() {
         panic!("of a test");
     };
     let copy = CopyOptions::new([t.join("card")], t.join("to"));
-    let error = copy.run_each(&Means::new().threads(2), each).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Panic, "{error}");
+    let means = Means::new().threads(2);
+    let run = std::panic::AssertUnwindSafe(|| copy.run_each(&means, each));
+    let panic = std::panic::catch_unwind(run).unwrap_err();
+    assert_eq!(*panic.downcast::<&str>().unwrap(), "of a test");
     assert_eq!(heard.into_inner(), 1);
+    let manifest = ManifestFile::open(t.join("to").join(MANIFEST_NAME)).unwrap();
+    manifest.check().unwrap();
+    assert_eq!(manifest.entries().unwrap().count(), 501);
 }

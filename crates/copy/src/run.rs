@@ -1,6 +1,7 @@
 //! Copying and restoring as jobs: with the means of a caller of the library, and failures in the
 //! result.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -167,8 +168,8 @@ impl CopyOptions {
     /// [`Event::Copied`], [`Event::Replaced`] or [`Event::Skipped`]; failures are in the result. It
     /// is called by the threads that
     /// copy, one at a time, so that all wait for one that is slow; it may begin a copy of its own.
-    /// After a panic in it, it is not called again, and the copy ends with an error of the kind
-    /// [`Panic`](ErrorKind::Panic).
+    /// After a panic in it, it is not called again; the copy is made to its end, so that nothing is
+    /// left half done, and then the panic goes on out of this function.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -206,29 +207,30 @@ impl CopyOptions {
         {
             return Ok(CopyReport::default());
         }
-        let heard = Mutex::new((CopyReport::default(), Some(each)));
+        let heard = Mutex::new((CopyReport::default(), Ok(each)));
         let hear = |event: Event<'_>| {
-            let mut heard = heard.lock().unwrap_or_else(|poisoned| {
-                // The callback has panicked: it hears nothing more.
-                let mut heard = poisoned.into_inner();
-                heard.1 = None;
-                heard
-            });
+            let mut heard = lock(&heard);
             heard.0.hear(event);
             let of_file = matches!(
                 event,
                 Event::Copied(_) | Event::Replaced(_) | Event::Skipped(..)
             );
-            if let (true, Some(each)) = (of_file, &mut heard.1) {
-                each(event);
+            if let (true, Ok(each)) = (of_file, &mut heard.1)
+                && let Err(panic) = catch_unwind(AssertUnwindSafe(|| each(event)))
+            {
+                heard.1 = Err(panic);
             }
         };
         let (progress, cancel) = (CopyProgress::default(), means.cancelled_by());
-        let counts = means.run(
+        let copied = means.run(
             || progress.now(),
             || copy(&options, cancel, &progress, &hear),
-        )?;
-        let (mut report, _) = heard.into_inner().unwrap_or_else(PoisonError::into_inner);
+        );
+        let (mut report, each) = heard.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Err(panic) = each {
+            resume_unwind(panic);
+        }
+        let counts = copied?;
         // While it walked there was nothing to be left yet.
         let nothing = counts.copied + counts.skipped == 0;
         let cancelled = cancel.is_cancelled() && (counts.left > 0 || nothing);

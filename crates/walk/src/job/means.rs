@@ -1,9 +1,10 @@
 //! Threads, cancellation and progress callback of a job.
 
 use std::fmt;
+use std::panic::resume_unwind;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread::Builder;
+use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Duration;
 
 use bc_pool::{Cancel, Start, Threads, Workers};
@@ -91,8 +92,11 @@ impl<'a> Means<'a> {
     }
 
     /// Calls `callback` with the progress: ten times a second, from another thread, and once when
-    /// all is over. The job does not wait for it, but its end does. That last call is made on the
-    /// caller's own thread: a panic in it comes out of `run`.
+    /// all is over, on the caller's own. The job does not wait for it, but its end does.
+    ///
+    /// A panic in it stops no thread of the job, which does not call it again: they end as ever,
+    /// nothing is left half written, and then the panic goes on out of `run`. A callback that is to
+    /// end the job has a clone of its [`Cancel`].
     #[must_use]
     pub fn progress(mut self, callback: impl FnMut(Progress) + Send + 'a) -> Self {
         self.report = Some(Arc::new(Mutex::new(callback)));
@@ -150,7 +154,7 @@ impl<'a> Means<'a> {
             let mut callback = callback.lock().unwrap_or_else(PoisonError::into_inner);
             callback(now());
         };
-        let done = std::thread::scope(|scope| {
+        let (done, ended) = std::thread::scope(|scope| {
             let (over, is_over) = channel::<()>();
             let report = &report;
             let reporter = move || {
@@ -159,11 +163,14 @@ impl<'a> Means<'a> {
                 }
             };
             // Where the system refuses a thread, the callback is called only at the end.
-            let _refused = Builder::new().spawn_scoped(scope, reporter).is_err();
+            let thread = Builder::new().spawn_scoped(scope, reporter);
             let done = work();
             drop(over);
-            done
+            (done, thread.map_or(Ok(()), ScopedJoinHandle::join))
         });
+        if let Err(panic) = ended {
+            resume_unwind(panic);
+        }
         report();
         done
     }
@@ -190,6 +197,30 @@ mod tests {
         assert_eq!(means.watched(|| progress, || 7), 7);
         drop(means);
         assert_eq!(heard.last(), Some(&progress));
+    }
+
+    /// The callback's own panic comes out, once the work is done.
+    #[test]
+    fn a_callback_that_panics_ends_no_work() {
+        let (called, is_called) = channel();
+        let means = Means::new().progress(move |_| {
+            called.send(()).unwrap();
+            panic!("of a callback");
+        });
+        let done = std::sync::atomic::AtomicBool::new(false);
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            means.watched(Progress::default, || {
+                is_called.recv().unwrap();
+                done.store(true, std::sync::atomic::Ordering::Relaxed);
+            })
+        }));
+        assert_eq!(
+            *caught.unwrap_err().downcast::<&str>().unwrap(),
+            "of a callback"
+        );
+        assert!(done.into_inner());
+        // It was not called at the end.
+        assert!(is_called.try_recv().is_err());
     }
 
     #[test]
