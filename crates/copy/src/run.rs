@@ -95,7 +95,8 @@ impl CopyOptions {
                     }
                 }
             }
-            match plain.as_os_str().is_empty() {
+            let bytes = plain.as_os_str().as_encoded_bytes();
+            match bytes.is_empty() || bytes.contains(&0) {
                 false => Ok(plain.into_os_string().into_encoded_bytes()),
                 true => {
                     let text = "is no path below the source";

@@ -110,7 +110,11 @@ impl fmt::Display for Uncommitted {
     }
 }
 
-impl std::error::Error for Uncommitted {}
+impl std::error::Error for Uncommitted {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
 
 impl Uncommitted {
     pub(crate) fn at<E: Into<io::Error>>(operation: &'static str) -> impl Fn(E) -> Uncommitted {

@@ -20,7 +20,11 @@ impl fmt::Display for FailedCall {
     }
 }
 
-impl std::error::Error for FailedCall {}
+impl std::error::Error for FailedCall {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.errno)
+    }
+}
 
 impl From<FailedCall> for Errno {
     fn from(failed: FailedCall) -> Errno {

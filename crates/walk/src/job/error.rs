@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,7 +23,8 @@ pub struct Error {
     path: Option<PathBuf>,
     message: String,
     operation: Option<String>,
-    errno: Option<i32>,
+    /// The system's error, for callers that look for one among the causes.
+    system: Option<Arc<AssertUnwindSafe<io::Error>>>,
     first: Option<Box<PathError>>,
     partial: Option<Arc<dyn Partial>>,
     setting: Option<Setting>,
@@ -62,7 +63,7 @@ pub enum ErrorKind {
     Cancelled,
     /// A result lacks something: see the result's `complete`.
     Incomplete,
-    /// A worker panicked: a defect, or a callback of the caller's that did.
+    /// A worker panicked: a defect.
     Panic,
 }
 
@@ -94,7 +95,7 @@ impl Error {
             path: None,
             message: message.into(),
             operation: None,
-            errno: None,
+            system: None,
             first: None,
             partial: None,
             setting: None,
@@ -106,11 +107,16 @@ impl Error {
         Error::new(ErrorKind::Usage, message)
     }
 
-    /// Makes an error about a path.
+    /// Makes an error about a path; of the kind [`Usage`](ErrorKind::Usage), whatever failed first,
+    /// if that has a NUL byte, as no file's can.
     pub fn at(kind: ErrorKind, path: &Path, message: impl Into<String>) -> Error {
+        let error = match path.as_os_str().as_bytes().contains(&0) {
+            true => Error::usage("has a NUL byte, as no path can"),
+            false => Error::new(kind, message),
+        };
         Error {
             path: Some(path.to_owned()),
-            ..Error::new(kind, message)
+            ..error
         }
     }
 
@@ -125,7 +131,8 @@ impl Error {
     #[must_use]
     pub fn of_system(mut self, operation: &str, errno: Option<i32>) -> Error {
         self.operation = Some(operation.to_owned());
-        self.errno = errno;
+        let system = errno.map(io::Error::from_raw_os_error);
+        self.system = system.map(|error| Arc::new(AssertUnwindSafe(error)));
         if errno.map(kind_of) == Some(io::ErrorKind::NotFound) {
             self.kind = ErrorKind::NotFound;
         }
@@ -186,7 +193,9 @@ impl Error {
     /// [`std::io::Error::from_raw_os_error`] makes an error of it.
     pub fn raw_os_error(&self) -> Option<i32> {
         let of_first = || self.first.as_ref().and_then(|first| first.raw_os_error());
-        self.errno.or_else(of_first)
+        let system = self.system.as_ref();
+        let own = system.and_then(|error| error.raw_os_error());
+        own.or_else(of_first)
     }
 
     /// Returns the system's error number as the standard library's kind, if there is a number.
@@ -252,10 +261,28 @@ impl fmt::Debug for Error {
     }
 }
 
+/// Its source is the first path that a result lacks, or else the system's error.
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        let first = self.first.as_deref();
-        first.map(|first| first as &(dyn std::error::Error + 'static))
+        match (&self.first, &self.system) {
+            (Some(first), _) => Some(&**first),
+            (None, Some(system)) => Some(&system.0),
+            (None, None) => None,
+        }
+    }
+}
+
+/// The error is the inner one of the other, for callers whose functions return those.
+impl From<Error> for io::Error {
+    fn from(error: Error) -> io::Error {
+        let kind = error.io_kind().unwrap_or(match error.kind {
+            ErrorKind::Usage => io::ErrorKind::InvalidInput,
+            ErrorKind::NotFound => io::ErrorKind::NotFound,
+            ErrorKind::Manifest => io::ErrorKind::InvalidData,
+            // A cancelled job is no `Interrupted` one, which callers try again.
+            _ => io::ErrorKind::Other,
+        });
+        io::Error::new(kind, error)
     }
 }
 
@@ -311,5 +338,42 @@ mod tests {
         assert_eq!(error.reason(), "Permission denied (os error 13)");
         assert_eq!(error.message(), "open: Permission denied (os error 13)");
         assert_eq!(Error::usage("open: what?").reason(), "open: what?");
+    }
+
+    #[test]
+    fn the_systems_error_is_among_the_causes() {
+        let refused = Error::io(Path::new("a"), "open", &io::Error::from_raw_os_error(13));
+        let cause = std::error::Error::source(&refused).unwrap();
+        let cause: &io::Error = cause.downcast_ref().unwrap();
+        assert_eq!(cause.raw_os_error(), Some(13));
+        assert!(std::error::Error::source(&Error::usage("no")).is_none());
+    }
+
+    #[test]
+    fn an_error_of_io_has_a_kind_and_the_error_inside() {
+        let kind = |error| io::Error::from(error).kind();
+        let refused = Error::io(Path::new("a"), "open", &io::Error::from_raw_os_error(13));
+        assert_eq!(kind(refused.clone()), io::ErrorKind::PermissionDenied);
+        assert_eq!(kind(Error::usage("no")), io::ErrorKind::InvalidInput);
+        assert_eq!(kind(Error::cancelled()), io::ErrorKind::Other);
+        let text = refused.to_string();
+        let outer = io::Error::from(refused);
+        let inner = outer
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<Error>());
+        assert_eq!(inner.unwrap().raw_os_error(), Some(13));
+        assert_eq!(outer.to_string(), text);
+    }
+
+    #[test]
+    fn a_path_that_none_can_have_is_the_callers_mistake() {
+        let path = Path::new("a\0b");
+        let error = std::fs::metadata(path).unwrap_err();
+        let error = Error::io(path, "stat", &error);
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        assert_eq!(error.to_string(), "a\\x00b: has a NUL byte, as no path can");
+        // Whichever call is the first to refuse it.
+        let error = Error::io(path, "open", &io::Error::from_raw_os_error(22));
+        assert_eq!(error.kind(), ErrorKind::Usage);
     }
 }
