@@ -87,6 +87,7 @@
 //! - An error has the path that it is about, the operation that failed and the system's number.
 //! - Paths are [`PathBuf`](std::path::PathBuf)s in results of searches, and raw bytes where they are
 //!   those of a manifest or of an event; [`path_of`] makes the one of the other.
+//! - A panic of a callback leaves nothing half done: it goes on in the caller once the job has ended.
 //! - Results do not depend on the number of threads.
 //! - Errors are `Send + Sync + 'static`.
 //!
@@ -152,3 +153,54 @@ pub use bc_walk::{
     FileSystems, GlobError, Globs, Hidden, IgnoreFiles, Listing, Metadata, Skipped, Symlinks,
     WalkOptions,
 };
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use super::*;
+
+    /// Callers keep options and results, compare them, print them, and send them to other threads.
+    #[test]
+    fn jobs_and_results_can_be_kept() {
+        fn job<T: Clone + Debug + Send>() {}
+        fn result<T: Clone + Debug + PartialEq + Send + 'static>() {}
+        job::<Means<'_>>();
+        job::<WalkOptions>();
+        job::<HashOptions>();
+        job::<ChecksumFile>();
+        job::<Search>();
+        job::<ScanOptions>();
+        job::<DirsOptions>();
+        job::<UniqueOptions>();
+        job::<PruneOptions>();
+        job::<UndoJob>();
+        job::<CreateOptions<'_>>();
+        job::<UpdateOptions<'_>>();
+        job::<VerifyOptions<'_>>();
+        job::<DiffOptions<'_>>();
+        job::<RestoreOptions<'_>>();
+        job::<CopyOptions>();
+        job::<ManifestFile>();
+        result::<Digest>();
+        result::<Hashed>();
+        result::<Checked>();
+        result::<Duplicates>();
+        result::<FoundDirectories>();
+        result::<FoundUnique>();
+        result::<Pruned>();
+        result::<Undone>();
+        result::<WrittenManifest>();
+        result::<Verification>();
+        result::<RestoreReport>();
+        result::<CopyReport>();
+        result::<Progress>();
+        result::<PathError>();
+        result::<Entry>();
+        result::<Header>();
+        // It is kept by descriptors, and is what it is of.
+        fn sent<T: Debug + Send + 'static>() {}
+        sent::<Listing>();
+        sent::<Error>();
+    }
+}

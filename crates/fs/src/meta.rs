@@ -229,8 +229,8 @@ pub struct FullStat {
     pub mount: Option<u64>,
 }
 
-impl From<&Statx> for FullStat {
-    fn from(found: &Statx) -> FullStat {
+impl FullStat {
+    fn of_statx(found: &Statx) -> FullStat {
         FullStat {
             stat: FileStat::from(found),
             atime_ns: nanoseconds(found.stx_atime.tv_sec, found.stx_atime.tv_nsec),
@@ -241,12 +241,10 @@ impl From<&Statx> for FullStat {
                 .then_some(found.stx_mnt_id),
         }
     }
-}
 
-// The fields' widths differ between architectures.
-#[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
-impl From<&Stat> for FullStat {
-    fn from(found: &Stat) -> FullStat {
+    // The fields' widths differ between architectures.
+    #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+    fn of_stat(found: &Stat) -> FullStat {
         FullStat {
             stat: FileStat::from(found),
             atime_ns: nanoseconds(found.st_atime as i64, found.st_atime_nsec as u32),
@@ -289,12 +287,12 @@ fn full(file: impl AsFd, more: AtFlags) -> Result<FullStat> {
         fs::statx(&file, c"", AtFlags::EMPTY_PATH | more, wanted)
     });
     match found {
-        Ok(found) => Ok(FullStat::from(&found)),
+        Ok(found) => Ok(FullStat::of_statx(&found)),
         // Some filters do not know the call.
         Err(FailedCall {
             errno: Errno::NOSYS | Errno::PERM,
             ..
-        }) => raw_stat(file).map(|found| FullStat::from(&found)),
+        }) => raw_stat(file).map(|found| FullStat::of_stat(&found)),
         Err(failed) => Err(failed),
     }
 }
