@@ -24,14 +24,7 @@ struct Sanitizer {
 const SANITIZERS: &[Sanitizer] = &[
     Sanitizer {
         name: "address",
-        packages: &[
-            "bc-digest",
-            "bc-edit",
-            "bc-fs",
-            "bc-pool",
-            "bc-read",
-            "bc-walk",
-        ],
+        packages: &["bc-digest", "bc-edit", "bc-fs", "bc-pool", "bc-read"],
         options: ("ASAN_OPTIONS", "detect_stack_use_after_return=1"),
         suppressed_by: "LSAN_OPTIONS",
         suppressed: &[(
