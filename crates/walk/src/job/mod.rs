@@ -18,6 +18,7 @@ use crate::{Listing, WalkControls, WalkOptions, walk_with};
 
 impl WalkOptions {
     /// Lists the files at and below these paths, in bytewise order of their paths, with these means.
+    /// Progress counts entries as they are found.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
