@@ -1,12 +1,13 @@
 //! Content of a manifest, which is the same bytes however it is made.
 
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use bc_digest::Algorithm;
 use bc_integrity::report::ChangeFormat;
-use bc_integrity::{TreeOptions, XattrPolicy};
+use bc_integrity::{CreateOptions, ManifestFile, Overwrite, TreeOptions, XattrPolicy};
 use bc_testkit::{TestTree, hostile, left_out};
 use bc_walk::Hidden;
+use bc_walk::job::Means;
 
 use crate::support::{
     How, create_with, entry, lines, manifest_of, record, verified, verify_with, with_work,
@@ -291,4 +292,26 @@ fn a_single_file_is_a_tree_too() {
     std::fs::write(&path, manifest).unwrap();
     let (text, _) = verified(&tree.join("only"), &path, How::default());
     assert_eq!(text, "");
+}
+
+/// Whoever reads it gets the manifest, and it stays what it is, also where files may be replaced.
+#[test]
+fn a_pipe_is_written_to_and_never_replaced() {
+    let tree = TestTree::new();
+    tree.write("d/a", "1").fifo("pipe");
+    let (root, pipe) = (tree.join("d"), tree.join("pipe"));
+    for overwrite in [Overwrite::Never, Overwrite::Always] {
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || std::fs::read(pipe).unwrap()
+        });
+        let record = CreateOptions::new(&root, Algorithm::Blake3).overwrite(overwrite);
+        let written = record.write(&pipe, &Means::new()).unwrap();
+        assert_eq!(written.files, 1);
+        let kind = pipe.symlink_metadata().unwrap().file_type();
+        assert!(kind.is_fifo());
+        let read = reader.join().unwrap();
+        let read = ManifestFile::from_reader(b"pipe", &read[..]).unwrap();
+        read.check().unwrap();
+    }
 }
