@@ -90,13 +90,9 @@ fn watch(sanitizer: &Sanitizer) -> Result<()> {
     test.env("CARGO_TARGET_DIR", &folder);
     // The cargo that runs us says which toolchain its children are.
     test.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
-    test.env(
-        "RUSTFLAGS",
-        format!(
-            "-Zsanitizer={} -Cdebuginfo=line-tables-only",
-            sanitizer.name
-        ),
-    );
+    // Lines of our own crates are in the reports, as in any test: those of all others and of the
+    // standard library would only take their time.
+    test.env("RUSTFLAGS", format!("-Zsanitizer={}", sanitizer.name));
     test.env(sanitizer.options.0, sanitizer.options.1);
     if !sanitizer.suppressed.is_empty() {
         let mut lines = String::new();
