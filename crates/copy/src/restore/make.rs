@@ -65,8 +65,10 @@ pub(super) struct LinkSource<'s> {
 
 /// Reason for which a source did not repair a name.
 pub(super) enum NotRepaired {
-    /// It will not do: a file has not the wanted content, or cannot have another name there.
+    /// It will not do: a file has not the wanted content, or is on another file system.
     Unsuitable,
+    /// The file system makes no more links to the file, or none at all.
+    Unlinkable(Errno),
     Cancelled,
     Failed(Error),
 }
@@ -77,8 +79,27 @@ impl From<Error> for NotRepaired {
     }
 }
 
-/// Files that have a second name already.
-pub(super) type SecondNames = Vec<Identity>;
+/// State of the repair of the names of one file.
+pub(super) struct GroupProgress {
+    /// True if a file is forced to the disk before it has any of the names, since it replaces
+    /// another one: that may be the better one after a power cut.
+    pub(super) is_durable: bool,
+    /// Files that have a second name already.
+    kept: Vec<Identity>,
+    /// Device of a file system that makes no links.
+    pub(super) no_links_on: Option<u64>,
+}
+
+impl GroupProgress {
+    /// Returns the state before the repair of these names.
+    pub(super) fn of(names: &[UnrepairedName]) -> GroupProgress {
+        GroupProgress {
+            is_durable: names.iter().any(|name| name.present.is_some()),
+            kept: Vec::new(),
+            no_links_on: None,
+        }
+    }
+}
 
 impl<'r, 'a> RepairWorker<'r, 'a> {
     pub(super) fn new(restore: &'r Restore<'a>) -> RepairWorker<'r, 'a> {
@@ -98,26 +119,26 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
         &mut self,
         name: &UnrepairedName,
         source: &LinkSource<'_>,
-        kept: &mut SecondNames,
+        group: &mut GroupProgress,
     ) -> Result<Option<Vec<u8>>, NotRepaired> {
         let restore = self.restore;
         let path = &self.need(name).path;
         let (dir, stage) = restore.stage_of(path)?;
         let first = split(source.path).1;
         match put::link(source.dir, first, source.id, &dir, &stage) {
-            Ok(true) => Ok(self.put(&dir, &stage, name, kept)?),
+            Ok(true) => Ok(self.put(&dir, &stage, name, group)?),
             // Another program has taken the name that was linked.
             Ok(false) => {
                 Err(Error::of_kind(restore.shown(path), "link", ErrorKind::Changed).into())
             }
-            Err(
-                Errno::XDEV
-                | Errno::MLINK
-                | Errno::PERM
-                | Errno::OPNOTSUPP
-                | Errno::NOSYS
-                | Errno::INVAL,
-            ) => Err(NotRepaired::Unsuitable),
+            Err(Errno::XDEV) => Err(NotRepaired::Unsuitable),
+            // A directory that takes no name at all says nothing of the others.
+            Err(errno @ Errno::PERM) if restore.means.dirs.may_put(restore, path).is_ok() => {
+                Err(NotRepaired::Unlinkable(errno))
+            }
+            Err(errno @ (Errno::MLINK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL)) => {
+                Err(NotRepaired::Unlinkable(errno))
+            }
             Err(errno) => Err(Error::new(restore.shown(path), "link", errno).into()),
         }
     }
@@ -128,7 +149,7 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
         dir: &DestDir,
         stage: &str,
         name: &UnrepairedName,
-        kept: &mut SecondNames,
+        group: &mut GroupProgress,
     ) -> Result<Option<Vec<u8>>, Error> {
         let (restore, need) = (self.restore, self.need(name));
         let (above, last) = split(&need.path);
@@ -138,7 +159,7 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
             Some(present) => {
                 let id = present.stat.id;
                 restore.touched().insert(id);
-                let keep = match restore.plan.discards || kept.contains(&id) {
+                let keep = match restore.plan.discards || group.kept.contains(&id) {
                     true => Keep::Nothing,
                     false => Keep::Second(present.digest),
                 };
@@ -152,7 +173,7 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
                     is_chosen: &|now, _| present.is(&now.stat),
                     keep,
                 };
-                replacement.put().inspect(|_| kept.push(id))
+                replacement.put().inspect(|_| group.kept.push(id))
             }
         };
         if put == Err(NotPut::Gone) || put.is_err() && name.present.is_none() {
@@ -190,6 +211,7 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
         &mut self,
         name: &UnrepairedName,
         candidate: Option<&Candidate>,
+        group: &GroupProgress,
     ) -> Result<(DestDir, CompleteStage), NotRepaired> {
         let restore = self.restore;
         let need = self.need(name);
@@ -211,8 +233,7 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
             dir: &dir,
             wanted: &wanted,
             giving: &giving,
-            // The replaced file may be the better one after a power cut.
-            is_durable: name.present.is_some(),
+            is_durable: group.is_durable,
         };
         let complete = stage.complete(&order, &mut self.lost);
         restore.lost(&need.path, &mut self.lost);

@@ -1,14 +1,16 @@
 //! Repair of the names of one file, from a copy that holds its content.
 
+use std::collections::VecDeque;
 use std::os::fd::AsFd;
 
 use bc_digest::{Digest, hash};
+use bc_edit::content;
 use bc_fs::dirfd;
 use bc_fs::path::split;
 use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::io::Errno;
 
-use super::make::{LinkSource, NotRepaired, Present, RepairWorker, SecondNames, UnrepairedName};
+use super::make::{GroupProgress, LinkSource, NotRepaired, Present, RepairWorker, UnrepairedName};
 use super::needs::{NameGroup, Need};
 use super::options::Loss;
 use super::sources::{Candidate, SourceIndex, open_regular};
@@ -179,6 +181,13 @@ impl RepairWorker<'_, '_> {
         let Ok(dir) = DestDir::open(top, split(path).0) else {
             return names;
         };
+        let mut group = GroupProgress::of(&names);
+        if group.is_durable
+            && let Err(failed) = content::sync(&candidate.file)
+        {
+            restore.unreadable(&Error::new(&candidate.shown[..], failed.op, failed.errno));
+            return names;
+        }
         let id = candidate.stat.id;
         restore.touched().insert(id);
         let source = LinkSource {
@@ -186,7 +195,8 @@ impl RepairWorker<'_, '_> {
             path,
             id,
         };
-        self.link_all(names, &source, &mut SecondNames::new(), Some(&candidate))
+        let rest = self.link_all(names.into(), &source, &mut group);
+        self.copy(rest.into(), Some(&candidate))
     }
 
     /// True if a file of the tree that has the name of a recorded one is that, or replaces it, so
@@ -219,11 +229,11 @@ impl RepairWorker<'_, '_> {
             && (now.id.ino == meta.ino || now.nlink <= names() as u64)
     }
 
-    /// Copies to the first name, and links the others to it. Returns the names if the candidate has
-    /// not the recorded content.
+    /// Copies to the first name, and links the others to it; names that cannot be linked to it are
+    /// copied and linked in turn. Returns the names if the candidate has not the recorded content.
     fn copy(
         &mut self,
-        mut names: Vec<UnrepairedName>,
+        names: Vec<UnrepairedName>,
         candidate: Option<&Candidate>,
     ) -> Vec<UnrepairedName> {
         let restore = self.restore;
@@ -234,14 +244,17 @@ impl RepairWorker<'_, '_> {
             return self.foresee(names, candidate);
         }
         let from = RepairSource::of(candidate);
-        let mut kept = SecondNames::new();
-        while !names.is_empty() {
-            let first = names.remove(0);
-            let (dir, stage) = match self.stage(&first, candidate) {
+        let mut group = GroupProgress::of(&names);
+        let mut names = VecDeque::from(names);
+        while let Some(first) = names.pop_front() {
+            if restore.is_over() {
+                return Vec::new();
+            }
+            let (dir, stage) = match self.stage(&first, candidate, &group) {
                 Ok(staged) => staged,
-                Err(NotRepaired::Unsuitable) => {
-                    names.insert(0, first);
-                    return names;
+                Err(NotRepaired::Unsuitable | NotRepaired::Unlinkable(_)) => {
+                    names.push_front(first);
+                    break;
                 }
                 Err(NotRepaired::Cancelled) => return Vec::new(),
                 Err(NotRepaired::Failed(error)) => {
@@ -250,7 +263,7 @@ impl RepairWorker<'_, '_> {
                     continue;
                 }
             };
-            let second = match self.put(&dir, &stage.name, &first, &mut kept) {
+            let second = match self.put(&dir, &stage.name, &first, &mut group) {
                 Ok(second) => second,
                 Err(error) => {
                     restore.failed(first.need, &error);
@@ -263,9 +276,11 @@ impl RepairWorker<'_, '_> {
                 path: &self.need(&first).path,
                 id: stage.stat.id,
             };
-            return self.link_all(names, &source, &mut kept, candidate);
+            if group.no_links_on != Some(source.id.dev) {
+                names = self.link_all(names, &source, &mut group);
+            }
         }
-        names
+        names.into()
     }
 
     /// True if a file can be the wanted one, as far as its stat shows.
@@ -278,31 +293,35 @@ impl RepairWorker<'_, '_> {
             && !is_one_of(names, candidate.stat.id)
     }
 
-    /// Links names to the repaired file. Names that cannot be linked are copied.
+    /// Links names to a file that has the content. Returns the names that cannot be linked to it.
     fn link_all(
         &mut self,
-        names: Vec<UnrepairedName>,
+        mut names: VecDeque<UnrepairedName>,
         source: &LinkSource<'_>,
-        kept: &mut SecondNames,
-        candidate: Option<&Candidate>,
-    ) -> Vec<UnrepairedName> {
+        group: &mut GroupProgress,
+    ) -> VecDeque<UnrepairedName> {
         let restore = self.restore;
-        let mut rest = Vec::new();
-        for name in names {
-            match self.link(&name, source, kept) {
+        let mut rest = VecDeque::new();
+        while let Some(name) = names.pop_front() {
+            match self.link(&name, source, group) {
                 Ok(second) => {
                     let linked = RepairSource::Name(source.path);
                     restore.repaired(name.need, linked, second.as_deref());
                 }
-                Err(NotRepaired::Unsuitable) => rest.push(name),
-                Err(NotRepaired::Cancelled) => return Vec::new(),
+                Err(NotRepaired::Unsuitable) => rest.push_back(name),
+                Err(NotRepaired::Unlinkable(errno)) => {
+                    // One that has all the links that it may have is not the last one.
+                    if errno != Errno::MLINK {
+                        group.no_links_on = Some(source.id.dev);
+                    }
+                    rest.push_back(name);
+                    rest.append(&mut names);
+                }
+                Err(NotRepaired::Cancelled) => return VecDeque::new(),
                 Err(NotRepaired::Failed(error)) => restore.failed(name.need, &error),
             }
         }
-        match rest.is_empty() {
-            true => rest,
-            false => self.copy(rest, candidate),
-        }
+        rest
     }
 
     /// Reports the effects that [`copy`](Self::copy) would have.

@@ -3,6 +3,7 @@
 mod cases;
 mod hostile;
 mod leftovers;
+mod linked;
 mod mounts;
 mod property;
 mod renamed;
