@@ -74,6 +74,57 @@ fn what_it_says() {
         .stderr_has("nothing to restore");
 }
 
+/// Whichever thread is done first, and whatever has to be looked for under other names.
+#[test]
+fn lines_are_in_the_order_of_paths() {
+    let t = TestTree::new();
+    for number in 0..40 {
+        // Before and behind a slash.
+        for name in [
+            format!("d{number:02}/f"),
+            format!("d{number:02}-f"),
+            format!("f{number:02}"),
+        ] {
+            t.write(format!("r/{name}"), format!("content of {name}"));
+        }
+    }
+    t.symlink("d00", "r/e").write("r/kept", "kept");
+    t.bc_line("integrity manifest --output=m r").go().code(0);
+    t.mode("m", 0o600);
+    t.run("cp").args(["-a", "r", "copy"]).go().code(0);
+    for number in (0..40).step_by(3) {
+        t.remove(format!("copy/f{number:02}"));
+        let path = format!("copy/d{number:02}-f");
+        std::fs::rename(t.join(&path), t.join(format!("{path}-moved"))).unwrap();
+    }
+    t.remove("r");
+    t.write("r/kept", "kept");
+    let mut orders = Vec::new();
+    for options in [
+        "--dry-run --threads=1",
+        "--dry-run --format=json",
+        "--threads=3",
+    ] {
+        let out = t.bc_line(&format!("{LINE} {options}")).go();
+        let text = out.code(1).text();
+        let path = |line: &str| match serde_json::from_str::<Value>(line) {
+            Ok(object) => object["path"].as_str().map(str::to_owned),
+            Err(_) => {
+                let (_, rest) = line.split_once(' ')?;
+                Some(rest.split(':').next().unwrap_or(rest).to_owned())
+            }
+        };
+        let paths: Vec<String> = text.lines().filter_map(path).collect();
+        assert!(paths.is_sorted(), "{out}");
+        orders.push(paths);
+    }
+    assert_eq!(orders[0].len(), 40 * 4 + 1, "{orders:#?}");
+    assert!(
+        orders.iter().all(|order| *order == orders[0]),
+        "{orders:#?}"
+    );
+}
+
 #[test]
 fn what_no_copy_holds_is_named() {
     let t = wounded();

@@ -453,7 +453,11 @@ impl RestoreReport {
             RestoreEvent::Failed { error, .. } => self.errors.push(PathError::from(error)),
             RestoreEvent::Unread(error) => self.errors.push(error.clone()),
             RestoreEvent::Incomplete(error) => self.lacking.push(PathError::from(error)),
-            RestoreEvent::Warning(text) => self.warnings.push(text.to_owned()),
+            RestoreEvent::Unreadable(error) => self.warnings.push(error.to_string()),
+            RestoreEvent::Warning { path, why, .. } => {
+                let path = bc_fs::Escaped(path);
+                self.warnings.push(format!("{path}: {why}"));
+            }
             _ => {}
         }
     }

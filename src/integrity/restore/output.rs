@@ -108,8 +108,20 @@ impl<'a> Reporter<'a> {
                 }
             }
             (RestoreEvent::Unread(error), _) => report.problem(error),
-            (RestoreEvent::Incomplete(error), _) => report.warning(error),
-            (RestoreEvent::Warning(text), _) => report.warning(text),
+            (RestoreEvent::Incomplete(error) | RestoreEvent::Unreadable(error), _) => {
+                report.warning(error);
+            }
+            (
+                RestoreEvent::Warning {
+                    path,
+                    operation,
+                    why,
+                },
+                _,
+            ) => {
+                let text = format!("{}: {why}", escape(path));
+                report.warning(Diagnostic::from(text).about(path, operation, None, why));
+            }
             _ => {}
         }
     }

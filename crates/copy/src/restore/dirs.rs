@@ -177,38 +177,39 @@ impl Dirs {
     /// Gives new directories their recorded metadata, and the others their times.
     pub(super) fn finish(&self, restore: &Restore<'_>) {
         let state = std::mem::take(&mut *self.lock());
+        let mut failed = Vec::new();
         for (path, id) in state.made.iter().rev() {
-            if let Err(error) = self.finish_made(restore, path, *id) {
-                restore.not_given(&error);
-            }
+            let lost = self.finish_made(restore, path, *id);
+            failed.extend(lost.unwrap_or_else(|error| vec![error]));
         }
         let made: HashSet<&Vec<u8>> = state.made.iter().map(|(path, _)| path).collect();
         for (path, (id, times)) in &state.times {
             let Some(times) = times.as_ref().filter(|_| !made.contains(path)) else {
                 continue;
             };
-            let failed = |op| move |errno| Error::new(restore.shown(path), op, errno);
+            let refused = |op| move |errno| Error::new(restore.shown(path), op, errno);
             let put_back = || {
                 let dir =
-                    DestDir::open(restore.plan.top.fd.as_fd(), path).map_err(failed("open"))?;
+                    DestDir::open(restore.plan.top.fd.as_fd(), path).map_err(refused("open"))?;
                 if dir.id != *id {
                     return Err(replaced(restore.shown(path)));
                 }
                 let given = Subject::place(dir.fd.as_fd()).set_times(times);
-                given.map_err(failed("utimens"))
+                given.map_err(refused("utimens"))
             };
-            if let Err(error) = put_back() {
-                restore.not_given(&error);
-            }
+            failed.extend(put_back().err());
         }
+        failed.sort_by(|a, b| a.path().cmp(b.path()));
+        failed.iter().for_each(|error| restore.not_given(error));
     }
 
+    /// Gives a new directory its metadata; returns what it could not be given.
     fn finish_made(
         &self,
         restore: &Restore<'_>,
         path: &[u8],
         id: Option<Identity>,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<Error>, Error> {
         let failed = |errno| Error::new(restore.shown(path), "open", errno);
         let (parent, name) = split(path);
         let parent = DestDir::open(restore.plan.top.fd.as_fd(), parent).map_err(failed)?;
@@ -219,7 +220,9 @@ impl Dirs {
         if id != Some(now) {
             return Err(replaced(restore.shown(path)));
         }
-        let copy = restore.plan.from.iter().find_map(|from| from.dir(path));
+        let recorded_at = self.record(path).map_or(path, |entry| &entry.path);
+        let mut copies = restore.plan.from.iter();
+        let copy = copies.find_map(|from| from.dir(recorded_at));
         let mut new_mode = 0o777;
         let mut list = None;
         if let Some(copy) = &copy {
@@ -236,8 +239,10 @@ impl Dirs {
         let mut lost = Vec::new();
         let subject = Subject::open(dir.as_fd());
         meta::give(&subject, &wanted, &giving, parent.gives_acl, &mut lost);
-        restore.lost(path, &mut lost);
-        Ok(())
+        let shown = restore.shown(path);
+        let lost = lost.into_iter();
+        let lost = lost.map(|lost| Error::new(&shown[..], lost.op, lost.errno));
+        Ok(lost.collect())
     }
 }
 
@@ -266,7 +271,7 @@ pub(super) fn restore_plain(restore: &Restore<'_>) {
         if restore.is_over() {
             return;
         }
-        if restore.is_left(number) {
+        if restore.is_settled(number) || restore.is_left(number) {
             continue;
         }
         let made = match need.entry.kind {
@@ -274,7 +279,7 @@ pub(super) fn restore_plain(restore: &Restore<'_>) {
             Kind::Dir => make_dir(restore, need),
             Kind::Symlink => match &need.entry.target {
                 Some(target) if is_believed(restore, need, target) => {
-                    make_link(restore, need, target)
+                    make_link(restore, number, target)
                 }
                 Some(_) => {
                     restore.missing(
@@ -302,7 +307,7 @@ pub(super) fn restore_plain(restore: &Restore<'_>) {
 
 /// True if a link's target is taken from the manifest: also if a copy has the same link.
 fn is_believed(restore: &Restore<'_>, need: &Need, target: &[u8]) -> bool {
-    let has_it = |from: &super::Backup| from.link(&need.path).as_deref() == Some(target);
+    let has_it = |from: &super::Backup| from.link(&need.recorded_at).as_deref() == Some(target);
     restore.plan.trusts || restore.plan.from.iter().any(has_it)
 }
 
@@ -318,7 +323,8 @@ fn make_dir(restore: &Restore<'_>, need: &Need) -> Result<(), Error> {
     made.map_err(|not| not.error(restore.shown(&need.path), "mkdir"))
 }
 
-fn make_link(restore: &Restore<'_>, need: &Need, target: &[u8]) -> Result<(), Error> {
+fn make_link(restore: &Restore<'_>, number: usize, target: &[u8]) -> Result<(), Error> {
+    let need = &restore.plan.needs[number];
     let failed = |op: &'static str, errno: Errno| Error::new(restore.shown(&need.path), op, errno);
     let again = || {
         let text = "is there again: left as it is";
@@ -350,7 +356,7 @@ fn make_link(restore: &Restore<'_>, need: &Need, target: &[u8]) -> Result<(), Er
             NotMade::System(_, errno) => failed("symlink", errno),
             NotMade::Swapped => swapped(restore.shown(&need.path)),
         })?;
-    restore.lost(&need.path, &mut lost);
+    restore.lost(number, &mut lost);
     put_new(dir.fd.as_fd(), &stage, name).map_err(|why| {
         remove(dir.fd.as_fd(), &stage);
         match why {

@@ -25,6 +25,8 @@ use crate::stage::{self, CompleteStage, FileOrder, NoStage, Stage, StageUse};
 /// State of one worker.
 pub(super) struct RepairWorker<'r, 'a> {
     pub(super) restore: &'r Restore<'a>,
+    /// The first of the needs that are being repaired and not settled: it gets their events.
+    pub(super) at: usize,
     pub(super) buffer: Vec<u8>,
     pub(super) xattrs: SourceXattrs,
     pub(super) lost: Vec<LostMeta>,
@@ -105,6 +107,7 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
     pub(super) fn new(restore: &'r Restore<'a>) -> RepairWorker<'r, 'a> {
         RepairWorker {
             restore,
+            at: 0,
             buffer: Vec::new(),
             xattrs: SourceXattrs::new(),
             lost: Vec::new(),
@@ -113,6 +116,11 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
 
     pub(super) fn need(&self, name: &UnrepairedName) -> &'r Need {
         &self.restore.plan.needs[name.need]
+    }
+
+    /// Reports a copy that cannot be read: another one may do.
+    pub(super) fn unreadable(&self, error: &Error) {
+        self.restore.unreadable(Some(self.at), error);
     }
 
     pub(super) fn link(
@@ -214,6 +222,7 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
         group: &GroupProgress,
     ) -> Result<(DestDir, CompleteStage), NotRepaired> {
         let restore = self.restore;
+        self.at = name.need;
         let need = self.need(name);
         let failed = |op, errno: Errno| Error::new(restore.shown(&need.path), op, errno);
         let (dir, stage) = restore.stage_of(&need.path)?;
@@ -236,7 +245,7 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
             is_durable: group.is_durable,
         };
         let complete = stage.complete(&order, &mut self.lost);
-        restore.lost(&need.path, &mut self.lost);
+        restore.lost(name.need, &mut self.lost);
         let stage = complete.map_err(|call| failed(call.op, call.errno))?;
         Ok((dir, stage))
     }
@@ -315,7 +324,7 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
         match output.error.map_or(read, Err) {
             Ok(digest) => digest.ok_or(NotRepaired::Unsuitable),
             Err(DataError::Source(op, errno)) => {
-                restore.unreadable(&Error::new(&candidate.shown[..], op, errno));
+                self.unreadable(&Error::new(&candidate.shown[..], op, errno));
                 Err(NotRepaired::Unsuitable)
             }
             Err(DataError::Changed) => Err(NotRepaired::Unsuitable),

@@ -5,7 +5,8 @@
 //! missing, and links. Workers repair groups (`repair`) from `sources`: files at the same path
 //! of a copy first, then, once all of those are tried, any file with the content under any name.
 //! `make` copies to a stage while the digest is compared, and `put` gives it the name, and the file
-//! that had it a second one. Directories get their times last.
+//! that had it a second one. `reports` has the outcomes in the order of the paths. Directories get
+//! their times last.
 //!
 //! Invariants:
 //! - Nothing is written before the manifest was found sound to its end.
@@ -18,6 +19,7 @@ mod make;
 mod needs;
 mod options;
 mod repair;
+mod reports;
 mod sources;
 mod stages;
 mod start;
@@ -30,7 +32,7 @@ use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Mutex, MutexGuard};
 
 use bc_digest::{Algorithm, Digest};
@@ -57,6 +59,7 @@ use crate::stage::JobId;
 use dirs::{Dirs, Volume};
 use make::RepairWorker;
 use needs::{Collector, NameGroup, Need, Records, describe, groups};
+use reports::{PathEvent, PathReports};
 use sources::{Backup, Candidate, SearchMeans, SourceIndex};
 use stages::Stages;
 use start::{RestoreRoot, look, refuse_another_tree};
@@ -147,8 +150,7 @@ struct RestoreMeans<'a> {
 /// Outcomes of the paths.
 #[derive(Default)]
 struct RestoreOutcomes {
-    /// For each need, true once its outcome is known.
-    settled: Vec<AtomicBool>,
+    reports: PathReports,
     repaired: AtomicU64,
     missing: AtomicU64,
     failed: AtomicU64,
@@ -177,10 +179,11 @@ pub fn restore(
     let from = options.from.iter().map(|path| Backup::open(path));
     let from = from.collect::<Result<Vec<Backup>, _>>()?;
     for from in from.iter().filter(|from| from.is_empty()) {
-        let path = bc_fs::Escaped(from.path.as_bytes());
-        observer(RestoreEvent::Warning(&format!(
-            "{path}: is empty: not mounted?"
-        )));
+        observer(RestoreEvent::Warning {
+            path: from.path.as_bytes(),
+            operation: "open",
+            why: "is empty: not mounted?",
+        });
     }
     let algorithm = options.manifest.algorithm()?;
     let top = RestoreRoot::open(options.root.as_bytes());
@@ -196,28 +199,33 @@ pub fn restore(
     top.refuse_another()?;
     refuse_another_tree(options, &collected)?;
     collected.add_gone();
-    let others = collected.others;
+    let mut others = collected.others;
     for path in &collected.left {
-        let path = shown_below(&top.path, path);
-        let text =
-            "is named as what an interrupted run leaves, and none of this user is known that did";
-        observer(RestoreEvent::Warning(&format!(
-            "{}: {text}",
-            bc_fs::Escaped(&path)
-        )));
+        observer(RestoreEvent::Warning {
+            path: &shown_below(&top.path, path),
+            operation: "unlink",
+            why: "is named as what an interrupted run leaves, and none of this user is known that did",
+        });
     }
     for (path, failed) in &collected.unread {
         let path = OsString::from_vec(shown_below(&top.path, path));
         observer(RestoreEvent::Unread(&failed.clone().with_path(path)));
     }
-    let (needs, mut records) = describe(options.manifest, collected)?;
+    let is_there = |path: &[u8]| {
+        let (dir, name) = split(path);
+        let dir = dirfd::open_below(top.fd.as_fd(), dir);
+        dir.is_ok_and(|dir| stat_at(dir, name).is_ok())
+    };
+    let (needs, mut records) = describe(options.manifest, collected, is_there)?;
+    others += records.elsewhere;
     let of_others = options.manifest.is_of_others();
     if of_others && !options.trust_metadata && !needs.is_empty() {
-        observer(RestoreEvent::Warning(&format!(
-            "{}: others own it, may write to it, or sent it: content is restored, but no owner, mode, attributes \
-             or links: its metadata is not trusted",
-            bc_fs::Escaped(options.manifest.name())
-        )));
+        observer(RestoreEvent::Warning {
+            path: options.manifest.name(),
+            operation: "read",
+            why: "others own it, may write to it, or sent it: content is restored, but no owner, mode, attributes \
+                  or links: its metadata is not trusted",
+        });
     }
     let restore = Restore {
         means: RestoreMeans {
@@ -231,7 +239,7 @@ pub fn restore(
             rate: reading.read.rate.clone(),
         },
         outcomes: RestoreOutcomes {
-            settled: needs.iter().map(|_| AtomicBool::new(false)).collect(),
+            reports: PathReports::new(needs.len()),
             ..RestoreOutcomes::default()
         },
         plan: RestorePlan {
@@ -281,7 +289,8 @@ impl Restore<'_> {
             };
             let begins = |files, bytes| self.begins("search", files, bytes);
             let (index, errors) = SourceIndex::of(&self.plan.from, &wanted, means, begins)?;
-            errors.iter().for_each(|error| self.unreadable(error));
+            let unread = errors.iter();
+            unread.for_each(|error| self.unreadable(None, error));
             self.repair(&groups, workers, Some(&index))?;
         }
         Ok(())
@@ -438,31 +447,25 @@ impl Restore<'_> {
     }
 
     pub(super) fn is_settled(&self, need: usize) -> bool {
-        self.outcomes.settled[need].load(Relaxed)
+        self.outcomes.reports.is_settled(need)
     }
 
-    pub(super) fn settle(&self, need: usize, count: &AtomicU64) {
-        self.outcomes.settled[need].store(true, Relaxed);
+    fn add(&self, need: usize, event: PathEvent) {
+        let reports = &self.outcomes.reports;
+        reports.add(need, event, &self.plan.needs, self.means.observer);
+    }
+
+    fn settle(&self, need: usize, count: &AtomicU64, outcome: PathEvent) {
         self.means.progress.files.fetch_add(1, Relaxed);
         count.fetch_add(1, Relaxed);
+        let reports = &self.outcomes.reports;
+        reports.settle(need, outcome, &self.plan.needs, self.means.observer);
     }
 
     /// Reports a path that is repaired; `kept` is the second name of the replaced file.
     pub(super) fn repaired(&self, number: usize, source: RepairSource<'_>, kept: Option<&[u8]>) {
-        self.settle(number, &self.outcomes.repaired);
-        let (from, linked) = match source {
-            RepairSource::Record => (None, None),
-            RepairSource::Copy(from) => (Some(from), None),
-            RepairSource::Name(linked) => (None, Some(linked)),
-        };
-        let Need { path, loss, .. } = &self.plan.needs[number];
-        (self.means.observer)(RestoreEvent::Repaired(&Repaired {
-            path,
-            loss: *loss,
-            from,
-            linked,
-            kept,
-        }));
+        let outcome = PathEvent::repaired(source, kept);
+        self.settle(number, &self.outcomes.repaired, outcome);
     }
 
     pub(super) fn failed(&self, number: usize, error: &bc_walk::Error) {
@@ -474,56 +477,57 @@ impl Restore<'_> {
             // All else would fail there, too.
             self.full().push((volume, errno));
         }
-        self.settle(number, &self.outcomes.failed);
-        let Need {
-            path, loss, entry, ..
-        } = &self.plan.needs[number];
-        let bytes = entry.size().unwrap_or(0);
+        let bytes = self.plan.needs[number].entry.size().unwrap_or(0);
         self.outcomes.bytes_failed.fetch_add(bytes, Relaxed);
-        (self.means.observer)(RestoreEvent::Failed {
-            path,
-            loss: *loss,
-            error,
-        });
+        let outcome = PathEvent::Failed(error.clone());
+        self.settle(number, &self.outcomes.failed, outcome);
     }
 
     pub(super) fn missing(&self, number: usize, why: &'static str) {
-        self.settle(number, &self.outcomes.missing);
-        let Need { path, loss, .. } = &self.plan.needs[number];
-        (self.means.observer)(RestoreEvent::Missing {
-            path,
-            loss: *loss,
-            why,
-        });
+        self.settle(number, &self.outcomes.missing, PathEvent::Missing(why));
     }
 
-    /// Reports a copy, or a part of it, that cannot be read: another one may do.
-    pub(super) fn unreadable(&self, error: &bc_walk::Error) {
-        if error.kind() != ErrorKind::Cancelled {
-            (self.means.observer)(RestoreEvent::Warning(&error.to_string()));
+    /// Reports a copy, or a part of it, that cannot be read: another one may do. If a path is being
+    /// repaired, that is one of its events.
+    pub(super) fn unreadable(&self, at: Option<usize>, error: &bc_walk::Error) {
+        match at {
+            _ if error.kind() == ErrorKind::Cancelled => {}
+            Some(number) => self.add(number, PathEvent::Unreadable(error.clone())),
+            None => (self.means.observer)(RestoreEvent::Unreadable(error)),
         }
     }
 
-    /// Tells why a path was not given what it is to have.
+    /// Reports that a directory was not given what it is to have.
     pub(super) fn not_given(&self, error: &bc_walk::Error) {
         self.outcomes.incomplete.fetch_add(1, Relaxed);
         (self.means.observer)(RestoreEvent::Incomplete(error));
     }
 
-    /// Reports metadata that a path could not be given.
-    pub(super) fn lost(&self, path: &[u8], lost: &mut Vec<LostMeta>) {
+    /// Reports metadata that a path could not be given before it is repaired.
+    pub(super) fn lost(&self, number: usize, lost: &mut Vec<LostMeta>) {
         for lost in lost.drain(..) {
-            self.not_given(&bc_walk::Error::new(self.shown(path), lost.op, lost.errno));
+            let path = self.shown(&self.plan.needs[number].path);
+            self.incomplete(number, bc_walk::Error::new(path, lost.op, lost.errno));
         }
+    }
+
+    fn incomplete(&self, number: usize, error: bc_walk::Error) {
+        self.outcomes.incomplete.fetch_add(1, Relaxed);
+        self.add(number, PathEvent::Incomplete(error));
     }
 
     /// Gives directories their final metadata, and reports what is missing.
     pub(super) fn end(&self) {
         self.means.dirs.finish(self);
         self.means.stages.end();
-        if self.is_over() {
-            return;
+        if !self.is_over() {
+            self.end_unsettled();
         }
+        let reports = &self.outcomes.reports;
+        reports.end(&self.plan.needs, self.means.observer);
+    }
+
+    fn end_unsettled(&self) {
         let unsettled = (0..self.plan.needs.len()).filter(|number| !self.is_settled(*number));
         for number in unsettled.filter(|number| !self.is_left(*number)) {
             let digest = self.plan.needs[number].digest();

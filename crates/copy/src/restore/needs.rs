@@ -107,6 +107,23 @@ fn same<T: PartialEq>(seen: Option<T>, now: T) -> bool {
     seen.is_none_or(|seen| seen == now)
 }
 
+/// Directories that were renamed, by their recorded paths: each with its path now.
+#[derive(Default)]
+pub(super) struct MovedDirs(HashMap<Vec<u8>, Vec<u8>>);
+
+impl MovedDirs {
+    /// Returns the path that a recorded one has by now, where its directory was renamed, or it is
+    /// one that was.
+    fn now(&self, path: &[u8]) -> Option<Vec<u8>> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let dirs = std::iter::once(path).chain(above(path).collect::<Vec<_>>().into_iter().rev());
+        let found = dirs.filter_map(|dir| Some((dir, self.0.get(dir)?))).next();
+        found.map(|(dir, to)| [to, &path[dir.len()..]].concat())
+    }
+}
+
 /// Collects verify's changes, as far as they are asked for.
 pub(super) struct Collector<'a> {
     only: &'a [Loss],
@@ -114,6 +131,7 @@ pub(super) struct Collector<'a> {
     forced: bool,
     found: Vec<(Change, Loss)>,
     moved: Vec<Vec<u8>>,
+    moved_dirs: MovedDirs,
     /// Files that were moved and repaired: verify takes the damaged ones, which are kept, for them.
     kept: Vec<Change>,
     /// Contents that were added, by the first bytes of their digests.
@@ -137,6 +155,7 @@ impl<'a> Collector<'a> {
             forced: check == RootCheck::Forced,
             found: Vec::new(),
             moved: Vec::new(),
+            moved_dirs: MovedDirs::default(),
             kept: Vec::new(),
             added: HashSet::new(),
             came: HashSet::new(),
@@ -179,6 +198,10 @@ impl<'a> Collector<'a> {
         if change.class == Class::Moved || change.to.is_some() {
             self.moved.push(change.path.clone());
         }
+        if let (Some(_), Some(to)) = (change.entries, &change.to) {
+            let moved = &mut self.moved_dirs.0;
+            moved.insert(change.path.clone(), to.clone());
+        }
         let seen = SeenFile::of(change).digest;
         if change.class == Class::Added {
             self.added.extend(seen.map(beginning));
@@ -211,12 +234,16 @@ impl<'a> Collector<'a> {
             }
             Class::Removed => Some(Loss::Removed),
             Class::Modified if change.kind == Kind::File => Some(Loss::Modified),
+            // What was there is gone, whatever has its name.
+            Class::Replaced => Some(Loss::Removed),
             _ => None,
         };
         match loss.filter(|loss| self.only.contains(loss)) {
             Some(loss) => self.found.push((change.clone(), loss)),
             // Differences of metadata alone, inode and device among them, do not count.
-            None => self.others += u64::from(!matches!(change.class, Class::Ok | Class::Meta)),
+            None if matches!(change.class, Class::Ok | Class::Meta) => {}
+            // A directory that was renamed, and all that moved along.
+            None => self.others += 1 + change.entries.unwrap_or(0),
         }
     }
 
@@ -246,20 +273,28 @@ impl<'a> Collector<'a> {
         }
     }
 
+    /// Returns the directories above files that were moved.
+    fn left_dirs(&self) -> HashSet<Vec<u8>> {
+        let dirs = self.moved.iter().flat_map(|path| above(path));
+        dirs.map(<[u8]>::to_vec).collect()
+    }
+
     /// Returns the changes without directories that went away with their content: they are not made
     /// for nothing.
-    fn without_moved_dirs(self) -> Vec<(Change, Loss)> {
-        let mut emptied = HashSet::new();
-        self.moved
-            .iter()
-            .for_each(|path| emptied.extend(above(path)));
+    fn without_moved_dirs(
+        self,
+        left_dirs: &HashSet<Vec<u8>>,
+        moved_dirs: &MovedDirs,
+    ) -> Vec<(Change, Loss)> {
         let mut needed = HashSet::new();
         for (change, _) in self.found.iter().filter(|found| found.0.kind != Kind::Dir) {
-            needed.extend(above(change.now_at()).map(<[u8]>::to_vec));
+            let now = moved_dirs.now(change.now_at());
+            let now = now.as_deref().unwrap_or(change.now_at());
+            needed.extend(above(now).map(<[u8]>::to_vec));
         }
         let is_made = |change: &Change| {
             change.kind != Kind::Dir
-                || !emptied.contains(&change.path[..])
+                || !left_dirs.contains(&change.path)
                 || needed.contains(&change.path)
         };
         let mut found = self.found;
@@ -314,30 +349,50 @@ pub(super) struct Records {
     pub(super) dirs: HashMap<Vec<u8>, Entry>,
     /// Other names of the files that had several.
     pub(super) siblings: HashMap<RecordedInode, Vec<Vec<u8>>>,
+    /// Paths of which something else has the name, and whose content has another one.
+    pub(super) elsewhere: u64,
 }
 
 const DOUBTFUL: &str =
     "possibly damaged, possibly a new file with the recorded one's inode number: left as it is";
 const ANOTHERS: &str = "looks damaged, and holds what is recorded of another file: left as it is";
+const TAKEN: &str = "something of another kind has its name, and is left as it is";
+const TAKEN_THERE: &str =
+    "its directory was renamed, and something else has its name there: left as it is";
 const NOT_RECORDED: &str = "the manifest says something else of it by now: left as it is";
 
 /// Joins the findings with their records. The manifest behind them was found sound to its end.
+/// `is_there` is asked whether something has a path now.
 pub(super) fn describe(
     manifest: &ManifestFile,
-    collected: Collector<'_>,
+    mut collected: Collector<'_>,
+    is_there: impl Fn(&[u8]) -> bool,
 ) -> Result<(Vec<Need>, Records), bc_walk::job::Error> {
     let restores_removed = collected.only.contains(&Loss::Removed);
     let forced = collected.forced;
     let went: HashSet<Vec<u8>> = collected.moved.iter().cloned().collect();
     let contents = collected.came.clone();
-    let found = collected.without_moved_dirs();
+    let moved_dirs = std::mem::take(&mut collected.moved_dirs);
+    let left_dirs = collected.left_dirs();
+    let found = collected.without_moved_dirs(&left_dirs, &moved_dirs);
     let mut records = Records::default();
     if found.is_empty() {
         return Ok((Vec::new(), records));
     }
+    // What is gone of a directory that was renamed belongs where that is now.
+    let in_moved: Vec<Option<Vec<u8>>> = found
+        .iter()
+        .map(|(change, _)| match change.class {
+            Class::Removed => moved_dirs.now(&change.path),
+            _ => None,
+        })
+        .collect();
     let mut by_path: HashMap<&[u8], Vec<usize>> = HashMap::new();
     let mut by_name: HashMap<&[u8], usize> = HashMap::new();
     let mut dirs: HashSet<&[u8]> = HashSet::from([ROOT]);
+    for path in in_moved.iter().flatten() {
+        dirs.extend(above(path).chain([&path[..]]));
+    }
     for (nth, (change, _)) in found.iter().enumerate() {
         by_path.entry(change.recorded_at()).or_default().push(nth);
         if change.was_at.is_some() {
@@ -351,6 +406,11 @@ pub(super) fn describe(
     let doubted: HashSet<Digest> = elsewhere
         .filter_map(|(change, _)| SeenFile::of(change).digest)
         .collect();
+    // Records of files that are damaged under a name which another one had.
+    let damaged_elsewhere: HashSet<&[u8]> = found
+        .iter()
+        .filter_map(|(change, _)| change.was_at.as_deref())
+        .collect();
     let mut good = HashSet::new();
     let mut entries: Vec<Option<Entry>> = vec![None; found.len()];
     let mut own: HashMap<usize, Entry> = HashMap::new();
@@ -362,8 +422,12 @@ pub(super) fn describe(
         if let Some(nth) = by_name.get(&entry.path[..]) {
             own.insert(*nth, entry.clone());
         }
-        if entry.kind == Kind::Dir && dirs.contains(&entry.path[..]) {
-            records.dirs.insert(entry.path.clone(), entry.clone());
+        if entry.kind == Kind::Dir {
+            let now = moved_dirs.now(&entry.path);
+            let now = now.as_ref().unwrap_or(&entry.path);
+            if dirs.contains(&now[..]) {
+                records.dirs.insert(now.clone(), entry.clone());
+            }
         }
         good.extend(entry.digest.filter(|digest| doubted.contains(digest)));
     }
@@ -399,10 +463,26 @@ pub(super) fn describe(
         if !is_same(change, &need.entry) {
             need.held_back = Some(NOT_RECORDED);
         }
-        let is_there = need.digest().and_then(|digest| came.get_mut(&digest));
-        if let Some(names @ 1..) = is_there.filter(|_| change.class == Class::Removed) {
+        if change.class == Class::Replaced {
+            let digest = need.digest();
+            if digest.is_some_and(|digest| contents.contains(&beginning(digest)))
+                || need.entry.kind == Kind::Dir && left_dirs.contains(&need.path)
+                || damaged_elsewhere.contains(&need.path[..])
+            {
+                records.elsewhere += 1;
+                continue;
+            }
+            need.held_back = Some(TAKEN);
+        }
+        let came_back = need.digest().and_then(|digest| came.get_mut(&digest));
+        if let Some(names @ 1..) = came_back.filter(|_| change.class == Class::Removed) {
             *names -= 1;
             continue;
+        }
+        match &in_moved[nth] {
+            Some(now) if is_there(now) => need.held_back = Some(TAKEN_THERE),
+            Some(now) => need.path.clone_from(now),
+            None => {}
         }
         // With a number that was given to another file, this looks like the previous owner of the
         // number.
@@ -416,6 +496,8 @@ pub(super) fn describe(
         }
         needs.push(need);
     }
+    // A file may be looked for under another name than the one that verify has reported it by.
+    needs.sort_by(|a, b| a.path.cmp(&b.path));
     let inodes: HashSet<RecordedInode> = needs.iter().filter_map(Need::recorded_inode).collect();
     if !inodes.is_empty() {
         let lost: HashSet<&[u8]> = needs.iter().map(|need| &need.recorded_at[..]).collect();
@@ -424,7 +506,7 @@ pub(super) fn describe(
             let inode = inode_of(&entry).filter(|inode| inodes.contains(inode));
             if let Some(inode) = inode.filter(|_| !lost.contains(&entry.path[..])) {
                 let names = records.siblings.entry(inode).or_default();
-                names.push(entry.path);
+                names.push(moved_dirs.now(&entry.path).unwrap_or(entry.path));
             }
         }
     }

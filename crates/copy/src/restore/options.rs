@@ -99,7 +99,8 @@ pub struct Repaired<'a> {
     pub kept: Option<&'a [u8]>,
 }
 
-/// Event of a restore. Paths are those of the manifest, below the root.
+/// Event of a restore. Paths are those of the manifest, below the root, and outcomes come in their
+/// order.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum RestoreEvent<'a> {
@@ -137,8 +138,17 @@ pub enum RestoreEvent<'a> {
     Unread(&'a PathError),
     /// A path could not be given some of its recorded metadata.
     Incomplete(&'a bc_walk::Error),
-    /// Warning for the user that is no failure of a path.
-    Warning(&'a str),
+    /// A copy, or a part of it, that could not be read: another one may do.
+    Unreadable(&'a bc_walk::Error),
+    /// Warning for the user about a path: the tree, a copy, the manifest or the journal.
+    Warning {
+        /// The path, as it is shown.
+        path: &'a [u8],
+        /// Operation that it is about: `open`, `read`, `write` …
+        operation: &'static str,
+        /// The warning, in words.
+        why: &'a str,
+    },
 }
 
 /// Receiver of events, called by any thread.

@@ -28,6 +28,7 @@ impl RepairWorker<'_, '_> {
         let Some(first) = names.first() else {
             return;
         };
+        self.at = first.need;
         let need = self.need(first);
         let Some(wanted) = need.digest() else {
             return;
@@ -47,6 +48,7 @@ impl RepairWorker<'_, '_> {
             .iter()
             .filter(|need| !restore.is_settled(**need) && !restore.is_left(**need))
         {
+            self.at = need;
             match self.look(&restore.plan.needs[need]) {
                 Ok(present) => names.push(UnrepairedName { need, present }),
                 Err(error) => restore.failed(need, &error),
@@ -98,7 +100,7 @@ impl RepairWorker<'_, '_> {
             &go_on,
         );
         found.unwrap_or_else(|errno| {
-            restore.unreadable(&Error::new(&candidate.shown[..], "read", errno));
+            self.unreadable(&Error::new(&candidate.shown[..], "read", errno));
             None
         })
     }
@@ -132,7 +134,7 @@ impl RepairWorker<'_, '_> {
                 match from.at(path) {
                     Ok(Some(candidate)) => names = self.copy(names, Some(&candidate)),
                     Ok(None) => {}
-                    Err(error) => restore.unreadable(&error),
+                    Err(error) => self.unreadable(&error),
                 }
             }
         }
@@ -147,7 +149,7 @@ impl RepairWorker<'_, '_> {
             match index.open(&restore.plan.from, *id) {
                 Ok(Some(candidate)) => names = self.copy(names, Some(&candidate)),
                 Ok(None) => {}
-                Err(error) => restore.unreadable(&error),
+                Err(error) => self.unreadable(&error),
             }
         }
     }
@@ -185,7 +187,7 @@ impl RepairWorker<'_, '_> {
         if group.is_durable
             && let Err(failed) = content::sync(&candidate.file)
         {
-            restore.unreadable(&Error::new(&candidate.shown[..], failed.op, failed.errno));
+            self.unreadable(&Error::new(&candidate.shown[..], failed.op, failed.errno));
             return names;
         }
         let id = candidate.stat.id;

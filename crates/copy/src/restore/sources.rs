@@ -18,7 +18,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::destination::dir_and_name;
-use crate::error::system_error;
+use crate::error::{system_error, usage_at};
 use crate::meta::{stat, stat_at};
 use crate::sources::shown_below;
 
@@ -56,11 +56,7 @@ impl Backup {
             });
         }
         if kind != FileKind::File {
-            let text = format!(
-                "{}: is neither a directory nor a file",
-                bc_fs::Escaped(bytes)
-            );
-            return Err(Error::usage(text));
+            return Err(usage_at(bytes, "is neither a directory nor a file"));
         }
         // Below what was named no link is followed; what was named may be one.
         let real = std::fs::canonicalize(path);
@@ -238,6 +234,7 @@ impl SourceIndex {
             all.extend(sink.found);
             errors.extend(sink.errors);
         }
+        errors.sort_by(|a, b| a.path().cmp(b.path()));
         // The same one is taken, whichever worker found it.
         all.sort_unstable_by_key(|(id, _)| id.0);
         let mut found: HashMap<Digest, Vec<EntryId>> = HashMap::new();

@@ -9,7 +9,6 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use bc_digest::{Algorithm, hash};
 use bc_edit::journal::{Claim, FoundJournal, Journal, Key, push};
-use bc_fs::Escaped;
 use bc_fs::known::file_clock;
 use bc_fs::place::Place;
 use bc_walk::OwnFile;
@@ -142,20 +141,24 @@ impl<'a> Stages<'a> {
         };
         let log = self.log.get_or_init(|| {
             let made = site.create();
-            Log::new(made.map_err(|error| self.without(&error)).ok())
+            Log::new(made.map_err(|error| self.without(site, &error)).ok())
         });
         let mut piece = Vec::new();
         push(&mut piece);
         if let Err(error) = log.append(&mut piece) {
-            self.without(&error);
+            self.without(site, &error);
         }
     }
 
-    fn without(&self, error: &std::io::Error) {
+    fn without(&self, site: &StageSite, error: &std::io::Error) {
         let text = format!(
             "the journal cannot be written: {error}; should this run be killed, what it leaves stays"
         );
-        (self.observer)(RestoreEvent::Warning(&text));
+        (self.observer)(RestoreEvent::Warning {
+            path: site.file.as_os_str().as_bytes(),
+            operation: "write",
+            why: &text,
+        });
     }
 }
 
@@ -221,8 +224,11 @@ fn busy() -> Error {
 }
 
 fn left_alone(observer: &RestoreObserver<'_>, path: &[u8], why: &str) {
-    let text = format!("{}: {why}: left alone", Escaped(path));
-    observer(RestoreEvent::Warning(&text));
+    observer(RestoreEvent::Warning {
+        path,
+        operation: "unlink",
+        why: &format!("{why}: left alone"),
+    });
 }
 
 /// Returns the journal's name: a digest of the path, however it is spelt, and of the directory that

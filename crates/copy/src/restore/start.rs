@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_fs::dirfd;
 use bc_fs::mount::{MountEntry, TABLE, entries};
-use bc_integrity::compare::Detail;
+use bc_integrity::compare::{Detail, Renames};
 use bc_integrity::fields::{CompareMode, CompareRules, Fields};
 use bc_integrity::{
     Job, MissingMounts, Reading, RootCheck, Setting, Trust, Verified, VerifyOptions, Work, verify,
@@ -171,6 +171,8 @@ pub(super) fn look(
         // turn comes.
         .rules(CompareRules::new(CompareMode::Strict, Fields::NONE))
         .detail(Detail::Changes)
+        // What moved along with its directory is not lost.
+        .renames(Renames::Directories)
         .trust(Trust::Checked)
         .root_check(options.root_check)
         // It would be filled with foreign files.

@@ -108,9 +108,15 @@ impl Ground {
             .collect();
         change(&mut options);
         let reported = Mutex::new(Told::new());
-        let report = |event: RestoreEvent<'_>| reported.lock().unwrap().extend(words(event));
+        let paths = Mutex::new(Vec::new());
+        let report = |event: RestoreEvent<'_>| {
+            paths.lock().unwrap().extend(settled_by(&event));
+            reported.lock().unwrap().extend(words(event));
+        };
         let done = with_work(&Cancel::new(), |work| restore(&options, work, &report));
         let mut reported = reported.into_inner().unwrap();
+        let paths = paths.into_inner().unwrap();
+        assert!(paths.is_sorted(), "order of paths: {reported:#?}");
         reported.sort();
         (done, reported)
     }
@@ -154,6 +160,17 @@ impl Ground {
 /// Lines of the reported events, sorted.
 pub(super) type Told = Vec<String>;
 
+/// Path whose outcome an event is.
+fn settled_by(event: &RestoreEvent<'_>) -> Option<Vec<u8>> {
+    match event {
+        RestoreEvent::Repaired(repaired) => Some(repaired.path.to_vec()),
+        RestoreEvent::Missing { path, .. } | RestoreEvent::Failed { path, .. } => {
+            Some(path.to_vec())
+        }
+        _ => None,
+    }
+}
+
 fn words(event: RestoreEvent<'_>) -> Option<String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Some(match event {
@@ -178,7 +195,8 @@ fn words(event: RestoreEvent<'_>) -> Option<String> {
         }
         RestoreEvent::Unread(error) => format!("u {error}"),
         RestoreEvent::Incomplete(error) => format!("? {error}"),
-        RestoreEvent::Warning(text) => format!("# {text}"),
+        RestoreEvent::Unreadable(error) => format!("# {error}"),
+        RestoreEvent::Warning { path, why, .. } => format!("# {}: {why}", text(path)),
         RestoreEvent::Begins { .. } => return None,
     })
 }

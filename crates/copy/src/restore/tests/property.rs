@@ -40,7 +40,12 @@ fn once(seed: u64) {
     ground.record();
     tick(&ground);
     let held = copies(&ground, &recorded, &mut rng);
-    let edited = wound(&ground, &recorded, &mut rng);
+    // Numbers of their own, so that the seeds play what they have found.
+    let mut names = Rng::new(!seed);
+    let (mut edited, mut taken) = rename(&ground, &recorded, &mut names);
+    edited.extend(wound(&ground, &recorded, &edited, &mut rng));
+    taken.retain(|path| ground.at("root").join(path).symlink_metadata().is_ok());
+    rename_dirs(&ground, edited.iter().chain(&taken), &mut names);
     let before = files(&ground);
     let discards = rng.below(4) == 0;
     let (asked, _) = ground.try_heal(&["one", "two"], |options| options.dry_run = true);
@@ -95,7 +100,8 @@ fn once(seed: u64) {
         }
     }
     // All contents that are held somewhere are there.
-    for (path, content) in recorded.iter().filter(|(path, _)| !edited.contains(*path)) {
+    let is_lost = |path: &PathBuf| !edited.contains(path) && !taken.contains(path);
+    for (path, content) in recorded.iter().filter(|(path, _)| is_lost(path)) {
         let is_elsewhere = before
             .iter()
             .chain(&after)
@@ -104,6 +110,13 @@ fn once(seed: u64) {
             Some(is) => assert!(is == content || !held.contains(content), "{}", say(path)),
             None => assert!(is_elsewhere || !held.contains(content), "{}", say(path)),
         }
+    }
+    // What has another name by now is none of the lost; what something else has is named.
+    for path in &taken {
+        let line = format!("! {}: something of another kind", path.display());
+        let is_named = reported.iter().any(|told| told.starts_with(&line));
+        let is_elsewhere = after.values().any(|is| *is == recorded[path]);
+        assert!(is_named || is_elsewhere, "{}", say(path));
     }
     // Once more there is nothing to do but what no copy holds.
     let (again, reported) = heal(&|_| {});
@@ -214,13 +227,73 @@ fn copies(ground: &Ground, recorded: &Files, rng: &mut Rng) -> BTreeSet<Content>
     held
 }
 
-/// Damages the tree as years may do. Returns the paths of edited files.
-fn wound(ground: &Ground, recorded: &Files, rng: &mut Rng) -> BTreeSet<PathBuf> {
+/// Renames some files one after the other, and gives the names of some to something else. Returns the
+/// paths that have another file, and those that have none.
+fn rename(
+    ground: &Ground,
+    recorded: &Files,
+    rng: &mut Rng,
+) -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
+    let (mut edited, mut taken) = (BTreeSet::new(), BTreeSet::new());
+    let at = |path: &Path| ground.at("root").join(path);
+    let paths: Vec<&PathBuf> = recorded.keys().collect();
+    let mut some = || paths[rng.below(paths.len() as u64) as usize].clone();
+    let (first, second, third) = (some(), some(), some());
+    let has_one_name = |path: &PathBuf| {
+        let same = recorded
+            .values()
+            .filter(|content| **content == recorded[path]);
+        same.count() == 1
+    };
+    let are_apart = first != second && has_one_name(&first) && has_one_name(&second);
+    if are_apart && rng.below(2) == 0 {
+        fs::rename(at(&second), at(Path::new("rotated"))).unwrap();
+        fs::rename(at(&first), at(&second)).unwrap();
+        edited.extend([first.clone(), second.clone()]);
+    }
+    if ![first, second].contains(&third) && rng.below(3) == 0 {
+        fs::remove_file(at(&third)).unwrap();
+        match rng.below(2) {
+            0 => fs::create_dir(at(&third)).unwrap(),
+            _ => symlink("kept", at(&third)).unwrap(),
+        }
+        taken.insert(third);
+    }
+    (edited, taken)
+}
+
+/// Renames directories, but for those of paths that are to stay.
+fn rename_dirs<'p>(
+    ground: &Ground,
+    stay: impl Iterator<Item = &'p PathBuf> + Clone,
+    rng: &mut Rng,
+) {
+    let root = ground.at("root");
+    for dir in ["a/b", "c"] {
+        let is_left = stay.clone().any(|path| path.starts_with(dir));
+        if rng.below(3) == 0 && !is_left && root.join(dir).exists() {
+            fs::rename(
+                root.join(dir),
+                root.join(format!("renamed-{}", &dir[dir.len() - 1..])),
+            )
+            .unwrap();
+        }
+    }
+}
+
+/// Damages the tree as years may do, but for the names that have other files. Returns the paths of
+/// edited files.
+fn wound(
+    ground: &Ground,
+    recorded: &Files,
+    renamed: &BTreeSet<PathBuf>,
+    rng: &mut Rng,
+) -> BTreeSet<PathBuf> {
     let mut edited = BTreeSet::new();
     let root = ground.at("root");
     for (number, path) in recorded.keys().enumerate() {
         let full = root.join(path);
-        if !full.exists() {
+        if !full.is_file() || full.is_symlink() || renamed.contains(path) {
             continue;
         }
         let name = format!("root/{}", path.display());

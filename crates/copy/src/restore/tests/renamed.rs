@@ -1,7 +1,7 @@
 //! Damage and renames at once: every recorded content comes back, or is named.
 
 use std::fs;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, symlink};
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::Ground;
@@ -150,4 +150,82 @@ fn known_damage_under_other_names() {
     assert_eq!((done.repaired, done.wanted), (3, 3), "{reported:#?}");
     let (again, reported) = ground.heal(&["copy"], |_| {});
     assert_eq!(again.wanted, 0, "{reported:#?}");
+}
+
+/// All that is in a renamed directory went along, be there anything to read in it or not.
+#[test]
+fn a_renamed_directory_is_not_made_again() {
+    let ground = Ground::new();
+    ground.write("root/kept", "kept");
+    ground.write("root/old/file", "content");
+    ground.write("root/old/empty", "");
+    fs::create_dir_all(ground.at("root/old/bare/in")).unwrap();
+    symlink("file", ground.at("root/old/link")).unwrap();
+    ground.record();
+    ground.copy("root", "copy");
+    mv(&ground, "old", "new");
+    let before = ground.seen("root");
+    let (done, reported) = ground.heal(&["copy"], |_| {});
+    assert_eq!((done.wanted, done.others), (0, 6), "{reported:#?}");
+    assert_eq!(ground.seen("root"), before);
+    // What is gone of it comes back where it would be.
+    ground.write("root/new/file2", "other content");
+    for name in ["link", "empty"] {
+        fs::remove_file(ground.at("root/new").join(name)).unwrap();
+    }
+    fs::remove_dir_all(ground.at("root/new/bare")).unwrap();
+    let (done, reported) = ground.heal(&["copy"], |_| {});
+    assert_eq!((done.repaired, done.wanted), (4, 4), "{reported:#?}");
+    assert!(!ground.at("root/old").exists());
+    for (path, seen) in &before {
+        assert_eq!(ground.seen("root")[path].content, seen.content);
+    }
+    // Nor is anything put into the place of what has its name there.
+    ground.write("root/new/empty", "an edit");
+    let (done, reported) = ground.heal(&["copy"], |_| {});
+    assert_eq!((done.missing, done.wanted), (1, 1), "{reported:#?}");
+    assert!(reported[0].contains("old/empty: its directory was renamed"));
+    assert_eq!(ground.text("root/new/empty"), "an edit");
+}
+
+/// Nothing is put into the place of something else, and nothing is well where that has the name of
+/// a file that is gone.
+#[test]
+fn names_that_something_of_another_kind_has_are_reported() {
+    let ground = Ground::new();
+    for name in ["kept", "dir/in", "file", "gone", "moved", "went/in"] {
+        ground.write(&format!("root/{name}"), name);
+    }
+    symlink("kept", ground.at("root/link")).unwrap();
+    ground.record();
+    ground.copy("root", "copy");
+    for name in ["file", "gone", "link"] {
+        fs::remove_file(ground.at("root").join(name)).unwrap();
+    }
+    fs::create_dir(ground.at("root/file")).unwrap();
+    ground.write("root/link", "no link");
+    fs::remove_dir_all(ground.at("root/dir")).unwrap();
+    ground.write("root/dir", "no directory");
+    // These are not gone.
+    mv(&ground, "moved", "here");
+    symlink("here", ground.at("root/moved")).unwrap();
+    mv(&ground, "went", "there");
+    ground.write("root/went", "no directory either");
+    let (done, reported) = ground.heal(&["copy"], |_| {});
+    assert_eq!(
+        reported,
+        [
+            "! dir: something of another kind has its name, and is left as it is",
+            "! file: something of another kind has its name, and is left as it is",
+            "! link: something of another kind has its name, and is left as it is",
+            "+ gone from gone",
+            "x dir/in: open: Not a directory (os error 20)",
+        ]
+    );
+    assert_eq!((done.missing, done.failed, done.repaired), (3, 1, 1));
+    let left = |options: &mut super::RestoreOptions<'_>| {
+        options.only = vec![super::super::Loss::Damaged];
+    };
+    let (done, reported) = ground.heal(&["copy"], left);
+    assert_eq!(done.wanted, 0, "{reported:#?}");
 }
