@@ -152,6 +152,61 @@ fn damage_that_looks_like_half_a_swap() {
         .stdout_has("!! b: ");
 }
 
+/// Each file has the name that the next one had, whose content is under another name, too, or was
+/// replaced: so logs are rotated. Contents tell that where inode numbers do not.
+#[test]
+fn files_renamed_one_after_the_other_are_not_damaged() {
+    for (moves, gone) in [
+        (&[("q", "r"), ("p", "q")][..], false),
+        (&[("c", "d"), ("b", "c"), ("a", "b")], false),
+        // The last of them is replaced.
+        (&[("q", "s"), ("p", "q")], true),
+    ] {
+        let t = TestTree::new();
+        for name in ["a", "b", "c", "k", "p", "q", "s"] {
+            let name = format!("old/{name}");
+            t.write(&name, content(&name)).mtime(&name, 1000, 0);
+        }
+        t.run("cp").args(["-a", "old", "new"]).go().code(0);
+        t.bc_line("integrity manifest -o m old").go().code(0);
+        let renamed = |tree: &str| {
+            for (from, to) in moves {
+                rename(&t, &format!("{tree}/{from}"), &format!("{tree}/{to}"));
+            }
+        };
+        let lines = |line: &str| {
+            let out = t
+                .bc_line(&format!("{line} --ignore=mtime,ctime,ino,dev,dir-size"))
+                .go();
+            assert_eq!(out.status.code(), Some(1), "{line}: {out}");
+            out.text()
+        };
+        renamed("new");
+        let text = lines("integrity diff old new");
+        let (first, last) = (moves[moves.len() - 1].0, moves[0].1);
+        assert!(text.contains(&format!("- {first}\n")), "{text}");
+        assert_eq!(text.contains(&format!("+ {last}\n")), !gone, "{text}");
+        assert_eq!(
+            text.matches("~c ").count(),
+            moves.len() - usize::from(!gone),
+            "{text}"
+        );
+        assert_eq!(lines("integrity diff m new"), text);
+        assert_eq!(lines("integrity verify new m"), text);
+        renamed("old");
+        assert_eq!(lines("integrity verify old m"), text);
+        t.bc_line("integrity update old m").go().code(0);
+        t.bc_line("integrity verify old m").go().code(0);
+    }
+    // A content that no name has lost is damage as ever.
+    let t = alike(&["old/k", "old/p", "old/q"]);
+    t.run("cp").args(["-a", "old", "new"]).go().code(0);
+    t.write("new/q", content("old/k")).mtime("new/q", 1000, 0);
+    t.remove("new/p");
+    let out = t.bc_line("integrity diff old new").go();
+    out.code(3).stdout_has("!! q").stdout_has("- p\n");
+}
+
 /// Where a file system numbers its files anew, an old number says nothing of a new name.
 #[test]
 fn numbers_that_move_make_no_damage_of_another_file() {

@@ -140,6 +140,30 @@ fn a_mass_change_leaves_the_manifest_as_it_is() {
     t.bc_line(&format!("integrity verify . {m}")).go().code(0);
 }
 
+/// Links and directories have no content to be found again by; nothing of them is gone all the same.
+#[test]
+fn a_limit_does_not_count_what_was_renamed() {
+    let t = TestTree::new();
+    t.write("k", "kept").dir("old/bare").write("old/empty", "");
+    t.symlink("k", "old/link").symlink("k", "alone");
+    let fifo = t.run("mkfifo").arg("old/fifo").go();
+    fifo.code(0);
+    let m = record(&t);
+    let update = |limit: u32| {
+        let line = format!("integrity update --max-changed={limit} . {m}");
+        t.bc_line(&line).go()
+    };
+    rename(&t, "old", "new");
+    rename(&t, "alone", "still");
+    update(0).code(0);
+    t.bc_line(&format!("integrity verify . {m}")).go().code(0);
+    // Another one in the place of one that is gone is no rename.
+    t.remove("new/link").symlink("elsewhere", "other");
+    t.remove("new/empty");
+    update(1).code(1).stderr_has("2 of 8 entries");
+    update(2).code(0);
+}
+
 #[test]
 fn a_limit_counts_noted_damage_once() {
     let t = TestTree::new();

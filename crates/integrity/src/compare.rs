@@ -1,7 +1,8 @@
 //! Takes the paths of both sides in order, gives each its class, and reports in path order. Memory
 //! grows with the files that only one side has, by 36 bytes each and 16 more where they are moves,
-//! never with unchanged files.
+//! and by 16 for each name that has another file, never with unchanged files.
 
+mod contentless;
 pub(crate) mod known_damage;
 pub(crate) mod moves;
 mod one_change;
@@ -24,6 +25,7 @@ use pending::{ALL_RECORDED, KNOWN, Settled, with, without_identity};
 use crate::absence::why_lost;
 use crate::absence::{Absence, Here};
 use crate::change::{Change, Class, Ctime, Difference, Value};
+use crate::compare::contentless::Contentless;
 use crate::compare::known_damage::{KnownDamage, is_second};
 use crate::compare::moves::{Candidate, Numbers, Renamed, Side};
 use crate::compare::spill_buffer::SpillBuffer;
@@ -124,6 +126,10 @@ pub(crate) struct Comparison<'a> {
     swaps: Vec<Renamed<[u8; 16]>>,
     /// New sides of those, where inode numbers identify files.
     taken_over: Vec<Candidate>,
+    /// Contents whose names have other files now.
+    lost: Vec<[u8; 16]>,
+    /// Entries without content that one side has, where the changes are counted.
+    contentless: Contentless,
     /// True if the compared entries become the new record.
     records: bool,
     /// Contents that are recorded as damaged on the old side.
@@ -169,6 +175,8 @@ impl<'a> Comparison<'a> {
             candidates: Vec::new(),
             swaps: Vec::new(),
             taken_over: Vec::new(),
+            lost: Vec::new(),
+            contentless: Contentless::default(),
             records: false,
             known: None,
             settled: None,
@@ -181,6 +189,7 @@ impl<'a> Comparison<'a> {
     pub(crate) fn recording(self) -> Comparison<'a> {
         Comparison {
             records: true,
+            contentless: Contentless::counted(),
             ..self
         }
     }
@@ -420,6 +429,7 @@ impl<'a> Comparison<'a> {
             self.buffer.push(&change);
             return Ok(());
         }
+        self.contentless.see(&change);
         (self.sink)(&change)
     }
 
@@ -451,6 +461,7 @@ impl<'a> Comparison<'a> {
     ) -> io::Result<(ComparisonSummary, HashSet<Vec<u8>>)> {
         self.summary.complete = self.flow().is_continue();
         self.flush(later)?;
+        self.summary.renamed = self.contentless.renamed();
         Ok((self.summary, self.copies))
     }
 

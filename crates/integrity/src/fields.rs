@@ -374,7 +374,7 @@ impl CompareRules {
 }
 
 /// A value of a field.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
     /// Not recorded, or not to be had.

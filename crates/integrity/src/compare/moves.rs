@@ -6,7 +6,7 @@
 //! Many to many: of equal digests the pairs with the same base name come first, the rest in path
 //! order; unpaired files stay removed or added.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::LazyLock;
 
@@ -151,6 +151,11 @@ impl Candidate {
     pub(crate) fn record(&self) -> u64 {
         self.number() / 4
     }
+
+    /// Returns the key of its content, if the path has it no longer.
+    pub(crate) fn lost_content(&self) -> Option<[u8; 16]> {
+        (self.side() == Side::Removed && !self.has_a_kept_name()).then_some(self.key)
+    }
 }
 
 /// Records of a removed and an added file that are one file moved. 16 bytes.
@@ -206,7 +211,7 @@ impl MovedPair {
 }
 
 /// Hashes with fixed keys: the same pairs on every run.
-fn hash_of(value: impl Hash) -> u64 {
+pub(super) fn hash_of(value: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
@@ -372,6 +377,28 @@ pub(crate) fn rings<K: Copy + Ord>(all: &[Renamed<K>]) -> Vec<(u64, u64)> {
         }
     }
     found.sort_unstable();
+    found
+}
+
+/// Returns the names that have the contents of names which lost them, and those that have theirs in
+/// turn: files that were renamed one after the other, the first of them to a name that is not part
+/// of it. `lost` are the keys of contents that their names have no longer.
+pub(crate) fn chained<K: Copy + Eq + Hash>(
+    all: &[Renamed<K>],
+    lost: impl IntoIterator<Item = K>,
+) -> HashSet<u64> {
+    let mut by_content: HashMap<K, Vec<&Renamed<K>>> = HashMap::new();
+    for one in all {
+        by_content.entry(one.is).or_default().push(one);
+    }
+    let mut lost: Vec<K> = lost.into_iter().collect();
+    let mut found = HashSet::new();
+    while let Some(key) = lost.pop() {
+        for one in by_content.remove(&key).into_iter().flatten() {
+            found.insert(one.name);
+            lost.push(one.was);
+        }
+    }
     found
 }
 
@@ -578,5 +605,25 @@ mod tests {
             let names: Vec<u64> = found.iter().map(|pair| pair.0).collect();
             assert_eq!(names, targets, "{all:?}");
         }
+    }
+
+    #[test]
+    fn chains_begin_where_a_name_is_gone() {
+        let name = |name, was, is| Renamed { was, is, name };
+        // 1 went from its name to that of 2, and so on; 9 is a copy, and 7 comes from nowhere.
+        let all = [
+            name(10, 2, 1),
+            name(11, 3, 2),
+            name(12, 4, 3),
+            name(13, 5, 9),
+            name(14, 6, 7),
+            name(15, 8, 1),
+        ];
+        let mut found: Vec<u64> = chained(&all, [1]).into_iter().collect();
+        found.sort_unstable();
+        assert_eq!(found, [10, 11, 12, 15]);
+        assert!(chained(&all, []).is_empty());
+        // Two that go round end.
+        assert_eq!(chained(&[name(1, 2, 3), name(2, 3, 2)], [3]).len(), 2);
     }
 }

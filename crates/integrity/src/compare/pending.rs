@@ -12,7 +12,7 @@ use super::{Comparison, Detail, Later, Renames, Site};
 use crate::change::{Change, Class, Difference, Value};
 use crate::compare::known_damage::KnownDamage;
 use crate::compare::moves::{
-    self, Candidate, MovedPair, Numbers, Renamed, Side, any_pair, pair, rings,
+    self, Candidate, MovedPair, Numbers, Renamed, Side, any_pair, chained, pair, rings,
 };
 use crate::compare::one_change::{class_of, content_of, found, moved_change, renamed_change};
 use crate::compare::renamed_dirs::RenamedDirs;
@@ -165,13 +165,16 @@ impl Comparison<'_> {
         new: &EntryRef<'_>,
         mut site: impl Site,
     ) -> bool {
-        if !is_written(change.class)
-            || !self.rules.compares(Field::Digest, Kind::File)
-            || old.ino.is_none()
-            || new.ino.is_none()
-            || old.ino == new.ino
-            || site.numbers() == Numbers::Moving
+        let in_place = old.ino.is_some() && old.ino == new.ino;
+        if !is_written(change.class) || !self.rules.compares(Field::Digest, Kind::File) || in_place
         {
+            return false;
+        }
+        if change.class != Class::Unreadable {
+            let lost = old.digest.and_then(|digest| moves::key(digest, old.size));
+            self.lost.extend(lost);
+        }
+        if old.ino.is_none() || new.ino.is_none() || site.numbers() == Numbers::Moving {
             return false;
         }
         let before = self.candidates.len();
@@ -192,6 +195,13 @@ impl Comparison<'_> {
         self.records && is_written(change.class) && new.kind == Kind::File && new.digest.is_some()
     }
 
+    /// Returns names that have the contents of others, which have them no longer: contents tell
+    /// renames where inode numbers do not.
+    fn chained(&self) -> HashSet<u64> {
+        let lost = self.candidates.iter().filter_map(Candidate::lost_content);
+        chained(&self.swaps, lost.chain(self.lost.iter().copied()))
+    }
+
     /// Returns names whose files are recorded under other ones, with the content that they have:
     /// they were moved or linked over files of their size and time, and are no damage of these.
     pub(super) fn taken_over(&mut self) -> HashSet<u64> {
@@ -208,13 +218,16 @@ impl Comparison<'_> {
 
     /// Returns true if both sides have a content under different names.
     pub(super) fn moves_possible(&mut self) -> bool {
-        any_pair(&mut self.candidates) || !rings(&self.swaps).is_empty()
+        any_pair(&mut self.candidates)
+            || !rings(&self.swaps).is_empty()
+            || !self.chained().is_empty()
     }
 
     /// Finds pairs and rings among the waiting changes, when all paths have come.
     pub(crate) fn settle(&mut self, later: &mut impl Later) -> io::Result<Verdicts> {
+        let mut taken_over = self.taken_over();
+        taken_over.extend(self.chained());
         let swapped = rings(&std::mem::take(&mut self.swaps));
-        let taken_over = self.taken_over();
         let buffer = &self.buffer;
         let mut confirmed = Ok(());
         let pairs = pair(std::mem::take(&mut self.candidates), |pair| {
@@ -334,6 +347,7 @@ impl Comparison<'_> {
                 }
                 None => {
                     let change = self.known_damage(change);
+                    self.contentless.see(&change);
                     let is_learnt = |known: &KnownDamage<'_>| known.has_learnt();
                     if change.class == Class::Damaged && self.known.is_some_and(is_learnt) {
                         self.copies.insert(change.path.clone());

@@ -58,6 +58,9 @@ pub struct ComparisonSummary {
     pub replaced_unread: u64,
     /// Modified paths of which no record distinguishes an edit from damage.
     pub undecided: u64,
+    /// Removed paths without content, such as links and directories, for which there is an added one
+    /// with all that is recorded of them. Only an update counts them.
+    pub(crate) renamed: u64,
     /// Files read to their end.
     pub files_read: u64,
     /// Bytes read.

@@ -108,6 +108,8 @@ impl MassChange {
         let found: u64 = classes.iter().map(|class| summary.count(*class)).sum();
         // One that turned out to have been exchanged with others is a move, and no damage any longer.
         let noted = noted.min(summary.count(Class::Damaged));
+        // What was renamed is not gone.
+        let found = found.saturating_sub(summary.renamed);
         let (changed, recorded) = (found.saturating_sub(noted), summary.old);
         let limit = limit.filter(|limit| !limit.allows(changed, recorded))?;
         Some(MassChange {
