@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
@@ -10,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bc_edit::atomic::AtomicFile;
 use bc_edit::output::{OutputFile, descriptor};
+use bc_fs::PathError;
 use bc_fs::place::Place;
 use bc_fs::safe::{SafeWriter, Style};
 use bc_fs::streams::{self, Stream};
@@ -189,7 +189,7 @@ impl Output {
     /// Writes a sequence of ours that the terminal is to obey.
     fn obeyed(&mut self, sequence: &str) -> io::Result<()> {
         let written = self.to.stream().write_all(sequence.as_bytes());
-        written.map_err(|error| NamedError::wrap(&self.name, error))
+        written.map_err(|error| named(&self.name, error))
     }
 
     /// Returns true if a person will read this. Then newlines in names are to be escaped by the
@@ -234,9 +234,9 @@ impl Output {
                 return Ok(());
             }
             Err(error) => {
-                let named = error.get_ref().and_then(|e| e.downcast_ref::<NamedError>());
-                let reason = named.map_or(&error, |named| &named.error);
-                return Err(Diagnostic::failed(&self.name, "write", reason));
+                let named = error.get_ref().and_then(|e| e.downcast_ref::<PathError>());
+                let failed = || Diagnostic::failed(&self.name, "write", &error);
+                return Err(named.map_or_else(failed, Diagnostic::from));
             }
         }
         if let Some(file) = self.file.take() {
@@ -297,40 +297,18 @@ fn buffered(
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Output { to, name, .. } = self;
-        to.write(bytes)
-            .map_err(|error| NamedError::wrap(name, error))
+        to.write(bytes).map_err(|error| named(name, error))
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let Output { to, name, .. } = self;
-        to.flush().map_err(|error| NamedError::wrap(name, error))
+        to.flush().map_err(|error| named(name, error))
     }
 }
 
-/// A failed write with the name of the output, for code that has only the error.
-#[derive(Debug)]
-struct NamedError {
-    name: String,
-    error: io::Error,
-}
-
-impl NamedError {
-    fn wrap(name: &OsStr, error: io::Error) -> io::Error {
-        let name = bc_fs::escape(name.as_encoded_bytes()).into_owned();
-        io::Error::new(error.kind(), NamedError { name, error })
-    }
-}
-
-impl fmt::Display for NamedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.name, self.error)
-    }
-}
-
-impl std::error::Error for NamedError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
-    }
+/// Returns a failed write with the name of the output, for code that has only the error.
+fn named(name: &OsStr, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), PathError::new(name, "write", error))
 }
 
 /// Writes a small file atomically (metrics).

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use bc_fs::PathError;
 use bc_integrity::change::{Change, Class, Ctime, Difference, Value};
 use bc_integrity::fields::Field;
 use bc_integrity::report::ReportHeader;
@@ -72,7 +73,7 @@ impl Differences<'_> {
     }
 
     /// Returns the page.
-    pub fn page(&self, summary: &ComparisonSummary, problems: &[String]) -> Page {
+    pub fn page(&self, summary: &ComparisonSummary, problems: &[PathError]) -> Page {
         let header = self.header.as_ref();
         let content = header.is_none_or(|header| header.rules.compares(Field::Digest, Kind::File));
         let (title, words) = verdict(summary, content);
@@ -93,7 +94,10 @@ impl Differences<'_> {
             page.body += "<p class=note>It stopped at the first difference (<code>--fail-fast</code>): \
                           what comes behind was not compared.</p>\n";
         }
-        let problems: Vec<String> = problems.iter().map(|text| Text(text).to_string()).collect();
+        let problems: Vec<String> = problems
+            .iter()
+            .map(|problem| Text(&problem.to_string()).to_string())
+            .collect();
         page.body += &notes("The manifest itself", "alarm", &problems);
         let damaged = summary.count(Class::Damaged) > 0;
         // Damage is wanted at once; its place can wait.

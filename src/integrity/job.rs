@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bc_digest::{Algorithm, Batch, CpuFeatures};
+use bc_fs::PathError;
 use bc_hash::HashProgress;
 use bc_integrity::change::Change;
 use bc_integrity::{Job, ManifestFile, Origin, Reading, WalkObserver, Work};
 use bc_walk::Listing;
 use bc_walk::job::{Error, ErrorKind};
 
+use crate::report::diagnostic::Diagnostic;
 use crate::report::{Exit, details};
 use crate::session::progress::Display;
 use crate::session::{Outcome, Session};
@@ -103,7 +105,11 @@ pub fn stopped(session: &Session, stop: &WorkError) -> Exit {
     }
     match stop {
         WorkError::Engine(error) => session.fatal(error),
-        WorkError::Write(error) => session.fatal(format!("output: write: {error}")),
+        WorkError::Write(error) => {
+            let named = error.get_ref().and_then(|e| e.downcast_ref::<PathError>());
+            let failed = || Diagnostic::failed("output", "write", error);
+            session.fatal(named.map_or_else(failed, Diagnostic::from))
+        }
     }
 }
 

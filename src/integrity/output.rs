@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use bc_fs::PathError;
 use bc_integrity::change::{Change, Class};
 use bc_integrity::report::{ChangeFormat, ChangeReport, ReportHeader};
 use bc_integrity::{ComparisonSummary, Conclusion, ManifestFile};
@@ -123,7 +124,7 @@ impl<'a, 'o> Changes<'a, 'o> {
 
     /// Ends the report with the totals, and the problems that were passed over in a damaged
     /// manifest.
-    pub fn end(self, summary: &ComparisonSummary, problems: &[String]) -> io::Result<()> {
+    pub fn end(self, summary: &ComparisonSummary, problems: &[PathError]) -> io::Result<()> {
         match self {
             Changes::Lines(report) => report.end(summary).map(drop),
             Changes::Page(page, out) => page.page(summary, problems).write(out),

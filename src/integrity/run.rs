@@ -318,7 +318,7 @@ pub fn export(args: &ExportArgs) -> Outcome<Exit> {
         Ok((_, exported)) => exported,
         Err(error) => return done_or(session, WorkError::Engine(error)),
     };
-    report_exported(&session, &exported);
+    report_exported(&session, manifest.name(), &exported);
     let exit = session.finished(output, Ok(()));
     Ok(session.end(exit))
 }
@@ -396,7 +396,7 @@ fn report_rules(session: &Session, manifests: &[&ManifestFile], rules: CompareRu
     session.report.info(text);
 }
 
-fn warn(session: &Session, problems: &[String]) {
+fn warn(session: &Session, problems: &[PathError]) {
     for problem in problems {
         session.report.warning(problem);
     }
@@ -445,12 +445,14 @@ fn report_updated(session: &mut Session, updated: &Updated) {
     count_read(session, &updated.totals, "Files read.");
 }
 
-fn report_exported(session: &Session, exported: &Exported) {
+fn report_exported(session: &Session, manifest: &[u8], exported: &Exported) {
     let report = &session.report;
     report.note(format_args!("export: {:.3} s in all", session.elapsed()));
     warn(session, &exported.problems);
     if exported.without_digest > 0 {
         let count = exported.without_digest;
-        report.problem(format!("{count} files have no digest in the manifest"));
+        let reason = format!("{count} files have no digest in the manifest");
+        let manifest = OsStr::from_bytes(manifest);
+        report.problem(&PathError::with_reason(manifest, "export", None, reason));
     }
 }

@@ -10,6 +10,7 @@ use bc_fs::PathError;
 use bc_integrity::Setting;
 use bc_manifest::{ErrorRecord, Failure};
 use bc_prune::PruneEvent;
+use bc_walk::job::ErrorKind;
 use serde_json::{Map, Value};
 
 /// A message about something that went wrong.
@@ -101,6 +102,12 @@ impl From<&str> for Diagnostic {
     }
 }
 
+impl From<fmt::Arguments<'_>> for Diagnostic {
+    fn from(text: fmt::Arguments<'_>) -> Diagnostic {
+        Diagnostic::from(text.to_string())
+    }
+}
+
 impl From<&Diagnostic> for Diagnostic {
     fn from(diagnostic: &Diagnostic) -> Diagnostic {
         diagnostic.clone()
@@ -140,15 +147,20 @@ impl From<&PruneEvent> for Diagnostic {
 impl From<&bc_walk::job::Error> for Diagnostic {
     fn from(error: &bc_walk::job::Error) -> Diagnostic {
         let diagnostic = Diagnostic::from(unless(error.to_string(), error.setting()));
-        match (error.path(), error.operation()) {
-            (Some(path), Some(operation)) => diagnostic.about(
-                path.as_os_str().as_encoded_bytes(),
-                operation,
-                error.raw_os_error(),
-                error.reason(),
-            ),
-            _ => diagnostic,
-        }
+        let Some(path) = error.path() else {
+            return diagnostic;
+        };
+        let operation = error.operation().unwrap_or(match error.kind() {
+            ErrorKind::Manifest => "read",
+            ErrorKind::Busy => "lock",
+            _ => "check",
+        });
+        diagnostic.about(
+            path.as_os_str().as_encoded_bytes(),
+            operation,
+            error.raw_os_error(),
+            error.reason(),
+        )
     }
 }
 

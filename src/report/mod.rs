@@ -100,9 +100,9 @@ impl Report {
     }
 
     /// Reports something that is no failure; hidden by `-q`.
-    pub fn warning(&self, text: impl Display) {
+    pub fn warning(&self, what: impl Into<Diagnostic>) {
         if !self.quiet {
-            self.emit("warning", &text.to_string().into());
+            self.emit("warning", &what.into());
         }
     }
 

@@ -257,3 +257,74 @@ fn of_integrity() {
         assert_eq!(error.errno, Errno::NOENT.raw_os_error(), "{out}");
     }
 }
+
+/// A message about a file names it in fields, too, whether the system refused or the program did.
+#[test]
+fn refusals_and_warnings_name_their_path() {
+    let t = TestTree::new();
+    t.write("r/a", "one").write("r/b", "two").dir("empty");
+    t.bc_line("integrity manifest -o m r").go().code(0);
+    t.bc_line("integrity manifest --shard=1/2 -o part r")
+        .go()
+        .code(0);
+    let manifest = String::from_utf8(t.read("m")).unwrap();
+    let (head, tail) = manifest.split_at(manifest.find('\n').unwrap() + 1);
+    let broken = format!("{head}no entry\n{tail}");
+    t.write("broken", &broken);
+    t.write("cut", head).write("none", "");
+    for (line, path, operation, reason) in [
+        ("verify r cut", "cut", "read", "truncated"),
+        ("verify r none", "none", "read", "empty file"),
+        ("verify r part", "part", "check", "part of a tree"),
+        ("verify r empty", "empty", "check", "is a directory"),
+        ("verify empty m", "empty", "check", "not mounted?"),
+        ("verify m m", "m", "check", "is no directory"),
+        ("verify --force r broken", "broken", "read", "line 2: "),
+        ("diff --force broken m", "broken", "read", "line 2: "),
+        ("diff --force m broken", "broken", "read", "line 2: "),
+        ("update --force r broken", "broken", "read", "line 2: "),
+        (
+            "export --force --format=gnu broken",
+            "broken",
+            "read",
+            "line 2: ",
+        ),
+        ("restore r cut", "cut", "read", "truncated"),
+        (
+            "restore --from=/dev/null r m",
+            "/dev/null",
+            "check",
+            "neither",
+        ),
+        ("restore --from=empty r m", "empty", "open", "not mounted?"),
+        ("manifest -o /dev/full r", "/dev/full", "write", "No space"),
+        (
+            "export --format=gnu -o /dev/full m",
+            "/dev/full",
+            "write",
+            "No space",
+        ),
+    ] {
+        let json = t
+            .bc_line(&format!("integrity {line} --log-format=json"))
+            .go();
+        let objects = json.error_text();
+        let objects: Vec<Value> = objects
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .filter(|object: &Value| object["level"] != "info")
+            .collect();
+        assert!(!objects.is_empty(), "{line}: {json}");
+        for object in &objects {
+            assert_eq!(object["path"], path, "{line}: {json}");
+            assert_eq!(object["operation"], operation, "{line}: {json}");
+        }
+        let first = objects[0]["reason"].as_str().unwrap();
+        assert!(first.contains(reason), "{line}: {json}");
+        // An update has made a sound one of it.
+        t.write("broken", &broken);
+        let text = t.bc_line(&format!("integrity {line}")).go();
+        text.stderr_has(&format!("bc integrity: {path}: "));
+        t.write("broken", &broken);
+    }
+}

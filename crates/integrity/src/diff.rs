@@ -1,5 +1,9 @@
 //! `diff`: two manifests, offline.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use bc_fs::PathError;
 use bc_manifest::integrity::{ContentFault, Entry, Header, Kind, ROOT};
 use bc_walk::job::{Error, ErrorKind, path_of};
 
@@ -67,8 +71,8 @@ pub struct Diffed {
     /// The counts.
     pub summary: ComparisonSummary,
     /// Parts of damaged manifests that were skipped, and options that the two were not both made
-    /// with, in words.
-    pub problems: Vec<String>,
+    /// with.
+    pub problems: Vec<PathError>,
 }
 
 /// Compares two manifests and passes the changes to `sink` in path order.
@@ -92,7 +96,9 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
     }
     let mut problems = Vec::new();
     if !same_selection(old.header(), new.header()) {
-        problems.push("the manifests were made with different walk options".to_string());
+        let name = OsStr::from_bytes(what.new.name());
+        let text = "the manifests were made with different walk options";
+        problems.push(PathError::with_reason(name, "compare", None, text));
     }
     let sound = [what.old, what.new].map(|file| Soundness::of(file, what.trust));
     let sound = [&sound[0], &sound[1]];
@@ -129,8 +135,8 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
             site,
         })?;
     }
-    problems.extend_from_slice(sides.problems());
-    problems.extend_from_slice(new.problems());
+    problems.extend(what.old.skipped(sides.problems()));
+    problems.extend(what.new.skipped(new.problems()));
     let summary = comparison
         .finish(Offline)
         .map_err(|error| write_failed(&error))?;

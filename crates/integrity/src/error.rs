@@ -3,14 +3,18 @@
 
 use std::io;
 
+use bc_fs::PathError;
 use bc_walk::job::{Error, ErrorKind};
 
-/// Makes the error of a failed write of a result, whose path only the caller knows; an error of a
-/// job that a sink returned is kept.
+/// Makes the error of a failed write of a result, whose path only the caller knows: one that names
+/// it, and an error of a job that a sink returned, are kept.
 pub fn write_failed(error: &io::Error) -> Error {
     let inner = error.get_ref();
-    match inner.and_then(|inner| inner.downcast_ref::<Error>()) {
-        Some(own) => own.clone(),
+    if let Some(own) = inner.and_then(|inner| inner.downcast_ref::<Error>()) {
+        return own.clone();
+    }
+    match inner.and_then(|inner| inner.downcast_ref::<PathError>()) {
+        Some(named) => Error::from(named.clone()).of_kind(ErrorKind::Io),
         None => Error::new(ErrorKind::Io, format!("write: {error}"))
             .of_system("write", system_number(error)),
     }

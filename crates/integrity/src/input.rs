@@ -6,6 +6,7 @@ pub(crate) mod passing;
 pub(crate) mod piped;
 pub(crate) mod stream;
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
 use bc_digest::Algorithm;
+use bc_fs::PathError;
 use bc_fs::input::Interruptible;
 use bc_manifest::compress;
 use bc_manifest::integrity::{Entry, Header, Policy, Reader, check_seal, read_seal};
@@ -500,6 +502,13 @@ impl ManifestFile {
             (bc_manifest::ErrorKind::Truncated, Err(no_manifest)) => no_manifest,
             _ => self.refused(error),
         }
+    }
+
+    /// Makes errors of the problems that were skipped in it.
+    pub(crate) fn skipped(&self, problems: &[String]) -> Vec<PathError> {
+        let path = OsStr::from_bytes(&self.name);
+        let error = |why: &String| PathError::with_reason(path, "read", None, &**why);
+        problems.iter().map(error).collect()
     }
 
     /// Makes the error of a manifest in which something is wrong.

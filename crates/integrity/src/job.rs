@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use bc_fs::PathError;
 use bc_hash::HashProgress;
 use bc_read::ReadOptions;
 use bc_walk::job::{Error, Means, Progress};
@@ -105,7 +106,7 @@ impl VerifyOptions<'_> {
         Ok(Verification {
             changes,
             summary: verified.summary,
-            warnings: verified.problems,
+            warnings: in_words(&verified.problems),
             is_written: false,
             refused: None,
         })
@@ -135,7 +136,7 @@ impl UpdateOptions<'_> {
         Ok(Verification {
             changes,
             summary: updated.summary,
-            warnings: updated.problems,
+            warnings: in_words(&updated.problems),
             is_written: updated.written.is_some(),
             refused: updated.refused,
         })
@@ -169,13 +170,18 @@ impl DiffOptions<'_> {
                 false => Ok(Verification {
                     changes: std::mem::take(&mut changes),
                     summary: diffed.summary,
-                    warnings: diffed.problems,
+                    warnings: in_words(&diffed.problems),
                     is_written: false,
                     refused: None,
                 }),
             }
         })
     }
+}
+
+/// Returns the problems that were skipped in a damaged manifest, in words.
+fn in_words(problems: &[PathError]) -> Vec<String> {
+    problems.iter().map(ToString::to_string).collect()
 }
 
 /// Runs `work` with the means of a caller.

@@ -17,6 +17,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use bc_edit::atomic::{AsRead, lock, remove_leftovers};
+use bc_fs::PathError;
 use bc_hash::Totals;
 use bc_manifest::integrity::Trailer;
 use bc_manifest::time::format_rfc3339;
@@ -143,8 +144,8 @@ pub struct Updated {
     /// Refusal of more changes than [`max_changed`](UpdateOptions::max_changed) allows: the manifest
     /// is as it was.
     pub refused: Option<MassChange>,
-    /// Parts of a damaged manifest that were skipped, in words.
-    pub problems: Vec<String>,
+    /// Parts of a damaged manifest that were skipped.
+    pub problems: Vec<PathError>,
     /// Entries that filters left out of the tree.
     pub skipped: Skipped,
     /// Directories read.
@@ -259,7 +260,7 @@ pub fn update_reported(
         summary: ComparisonSummary::all_ok(plan.seen),
         written: None,
         refused: None,
-        problems: std::mem::take(&mut plan.problems),
+        problems: manifest.skipped(&plan.problems),
         skipped: tree.listing.skipped().clone(),
         directories: tree.listing.directories(),
         totals: scrubbed.totals,

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
+use bc_fs::PathError;
 use bc_hash::Totals;
 use bc_manifest::integrity::{Header, Kind, Scope};
 use bc_walk::job::Error;
@@ -91,8 +92,8 @@ bc_fs::setters! {
 pub struct Verified {
     /// The counts.
     pub summary: ComparisonSummary,
-    /// Parts of a damaged manifest that were skipped, in words.
-    pub problems: Vec<String>,
+    /// Parts of a damaged manifest that were skipped.
+    pub problems: Vec<PathError>,
     /// Entries that filters left out of the tree.
     pub skipped: Skipped,
     /// Directories read.
@@ -200,7 +201,7 @@ pub fn verify(
     {
         return Err(refused(what.root, why));
     }
-    let problems = sides.problems().to_vec();
+    let problems = what.manifest.skipped(sides.problems());
     let summary = comparison.finish(hints);
     let mut summary = summary.map_err(|error| write_failed(&error))?;
     (summary.files_read, summary.bytes_read) = (totals.read.files, totals.read.bytes);

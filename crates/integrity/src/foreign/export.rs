@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use bc_fs::PathError;
 use bc_manifest::integrity::{Entry, Kind, ROOT};
 use bc_manifest::time::is_beyond;
 use bc_manifest::{End, gnu};
@@ -49,8 +50,8 @@ pub struct Exported {
     pub without_digest: u64,
     /// Files whose path or fields cannot be written in the format.
     pub inexpressible: u64,
-    /// Parts of a damaged manifest that were skipped, in words.
-    pub problems: Vec<String>,
+    /// Parts of a damaged manifest that were skipped.
+    pub problems: Vec<PathError>,
 }
 
 /// Writes a manifest in another tool's format; returns `out` unflushed. Paths that cannot be
@@ -105,7 +106,7 @@ pub fn export<W: Write>(
             None => break,
         }
     }
-    writer.done.problems = entries.problems().to_vec();
+    writer.done.problems = manifest.skipped(entries.problems());
     Ok((out, writer.done))
 }
 
