@@ -60,6 +60,9 @@ impl FromStr for TimeBound {
         let text = text.to_owned();
         match kind {
             Some(kind) => Ok(TimeBound { text, kind }),
+            None if is_beyond(&text) => Err(format!(
+                "'{text}' is before 1677-09-22 or after 2262-04-11: no such time is recorded or compared"
+            )),
             None => Err(format!(
                 "'{text}' is no time; write a date (2024-05-31), a time (2024-05-31T18:00:00Z), how long ago (2d, \
                  12h, 30m) or seconds since 1970 (@1717178400)"
@@ -77,6 +80,20 @@ fn seconds(text: &str) -> Option<i64> {
     let whole: i64 = whole.parse().ok()?;
     let part = if text.starts_with('-') { -part } else { part };
     whole.checked_mul(SECOND)?.checked_add(part)
+}
+
+/// True for what would be a time, were it nearer to now.
+fn is_beyond(text: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if let Some(seconds) = text.strip_prefix('@') {
+        let seconds = seconds.strip_prefix('-').unwrap_or(seconds);
+        let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, "0"));
+        return is_number(whole) && is_number(fraction) && fraction.len() <= 9;
+    }
+    let (year, rest) = text.split_at_checked(4).unwrap_or_default();
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_date = is_number(year) && date(&format!("2000{rest}")).is_some();
+    is_date || unit.len() < text.len() && span(&format!("1{unit}")).is_some()
 }
 
 /// Reads a number and its unit, as nanoseconds.
@@ -169,6 +186,27 @@ mod tests {
             "20240531",
         ] {
             assert!(at(wrong).is_none(), "{wrong}");
+        }
+        let why = |text: &str| text.parse::<TimeBound>().unwrap_err();
+        for distant in [
+            "1600-01-01",
+            "2400-02-29",
+            "2263-01-01T10:00+02:00",
+            "@99999999999",
+            "@-99999999999.5",
+            "99999999999w",
+        ] {
+            assert!(why(distant).contains("2262"), "{distant}: {}", why(distant));
+        }
+        for wrong in [
+            "1600-13-01",
+            "2400",
+            "@",
+            "@9x",
+            "99999999999x",
+            "1600-01-01T",
+        ] {
+            assert!(why(wrong).contains("is no time"), "{wrong}: {}", why(wrong));
         }
     }
 

@@ -47,6 +47,15 @@ fn an_edit_is_no_damage() {
         let line = |command: &str| t.bc_line(&format!("integrity {command} . {m}"));
         line("verify").go().code(0).stdout_is("");
         line("update").go().code(0).stdout_is("");
+        // A restored file has another time, which is reported.
+        let copy = t.scratch("copy");
+        t.run("cp").args(["-a", "."]).arg(&copy).go().code(0);
+        t.remove("f");
+        line(&format!("restore --from={}", copy.display()))
+            .go()
+            .code(0)
+            .stdout_has("+ f: from ")
+            .stderr_has("f: utimens: its time was before 1677-09-22 or after 2262-04-11");
         t.write("f", "edit");
         touch(&t, "2400-01-01", "f");
         touch(&t, "2400-01-01", "g");
@@ -54,7 +63,9 @@ fn an_edit_is_no_damage() {
         touch(&t, "2020-01-01", "h");
         let out = line("verify").go();
         out.code(1)
-            .stdout_has("~c f")
+            .stdout_has(
+                "~c f: content differs; nothing tells an edit from damage, for no manifest records",
+            )
             .stdout_has("~c h\n")
             .stdout_has("~m g mtime: after 2262-04-11 -> after 2262-04-11\n");
         assert!(!out.text().contains("!!"), "{}", out.text());

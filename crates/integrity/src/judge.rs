@@ -102,7 +102,12 @@ pub(crate) fn undecided(old: &EntryRef<'_>, new: &EntryRef<'_>) -> Option<&'stat
     if old.damage_unknown && !is_untouched(old, new) {
         return Some(DAMAGE_UNKNOWN);
     }
-    has_no_evidence(old, new).then_some(UNDECIDED)
+    let is_distant = |side: &EntryRef<'_>| side.mtime_ns.is_some_and(is_beyond);
+    let why = match is_distant(old) || is_distant(new) {
+        true => DISTANT,
+        false => UNDECIDED,
+    };
+    has_no_evidence(old, new).then_some(why)
 }
 
 fn has_no_evidence(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
@@ -117,6 +122,8 @@ fn has_no_evidence(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
 
 /// Reasons of undecided differences.
 const UNDECIDED: &str = "content differs; nothing recorded tells an edit from damage";
+const DISTANT: &str = "content differs; nothing tells an edit from damage, for no manifest records a time before 1677-09-22 or \
+     after 2262-04-11";
 const UNSTEADY: &str = "content differs; it was recorded as soon as it was written, and an edit at that time leaves no \
      trace on this file system";
 const DAMAGE_UNKNOWN: &str =

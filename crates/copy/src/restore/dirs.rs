@@ -20,7 +20,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::needs::{Need, above};
-use super::{RepairSource, Restore};
+use super::{RepairSource, Restore, distant_time};
 use crate::lock;
 use crate::meta::{self, SourceXattrs, fstat, stat, stat_at};
 use crate::place::DestDir;
@@ -242,7 +242,9 @@ impl Dirs {
         let shown = restore.shown(path);
         let lost = lost.into_iter();
         let lost = lost.map(|lost| Error::new(&shown[..], lost.op, lost.errno));
-        Ok(lost.collect())
+        Ok(lost
+            .chain(distant_time(&shown, self.record(path)))
+            .collect())
     }
 }
 

@@ -422,6 +422,13 @@ impl Restore<'_> {
     }
 }
 
+/// Returns the error of a path whose time is recorded as one that no manifest can hold.
+fn distant_time(shown: &[u8], entry: Option<&Entry>) -> Option<bc_walk::Error> {
+    let meta = entry.and_then(|entry| entry.meta)?;
+    let text = "its time was before 1677-09-22 or after 2262-04-11, which no manifest records";
+    is_beyond(meta.mtime_ns).then(|| bc_walk::Error::with_message(shown, "utimens", text))
+}
+
 impl Restore<'_> {
     /// True if nothing more is to be begun.
     pub(super) fn is_over(&self) -> bool {
@@ -465,6 +472,11 @@ impl Restore<'_> {
     /// Reports a path that is repaired; `kept` is the second name of the replaced file.
     pub(super) fn repaired(&self, number: usize, source: RepairSource<'_>, kept: Option<&[u8]>) {
         let outcome = PathEvent::repaired(source, kept);
+        let Need { path, entry, .. } = &self.plan.needs[number];
+        let distant = distant_time(&self.shown(path), Some(entry));
+        if let Some(error) = distant.filter(|_| entry.kind != Kind::Dir) {
+            self.incomplete(number, error);
+        }
         self.settle(number, &self.outcomes.repaired, outcome);
     }
 
