@@ -18,12 +18,13 @@ use bc_walk::{Error, ErrorKind, FileKind, FileStat, Identity};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::event::{Event, Why};
+use crate::event::Why;
 use crate::meta::{self, stat, stat_at};
 use crate::place::{DestDir, EntryPlace, Existing, Over, is_settled};
 use crate::plan::{
     Compared, EntryClass, EntryFacts, Fact, NameTaken, NextStep, Occupant, SkippedEntry, next,
 };
+use crate::report::EntryReport;
 use crate::results::{EntryOutcome, EntryState, Proof};
 use crate::resume::known::NamedRecord;
 use crate::resume::record::Placed;
@@ -200,7 +201,7 @@ impl Worker<'_> {
         if now.kind() == FileKind::File {
             job.means.progress.bytes.fetch_add(now.stamp.size, Relaxed);
         }
-        (job.means.observer)(Event::Skipped(&job.shown(&place.target), skipped.why));
+        job.report(place.item, EntryReport::Skipped(skipped.why));
         Decision::Settled(EntryOutcome {
             item: place.item,
             state: match skipped.why {

@@ -12,9 +12,9 @@ use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::event::Event;
 use crate::meta::{self, Attributed, stat_at};
 use crate::plan::makes_dir;
+use crate::report::EntryReport;
 use crate::results::{EntryOutcome, EntryState};
 use crate::resume::record::{self, RootRecord};
 use crate::sources::RootItem;
@@ -118,7 +118,7 @@ impl Worker<'_> {
         let mode = dir.mode_of_new_dir(stat.map_or(0, |stat| stat.mode));
         match entry::make_dir(&dir.fd, name, mode).map_err(Errno::from) {
             Ok(()) => {
-                (job.means.observer)(Event::Made(&job.shown(target)));
+                job.report(item, EntryReport::Made);
                 return Ok(true);
             }
             Err(Errno::EXIST) => {}
@@ -301,7 +301,7 @@ impl Worker<'_> {
             &mut self.lost,
         );
         let lost = !self.lost.is_empty();
-        job.lost(target, &mut self.lost);
+        job.lost(item, &mut self.lost);
         if lost && job.plan.options.strict {
             return Err(incomplete(job.shown(target)));
         }

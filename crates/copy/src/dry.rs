@@ -5,12 +5,12 @@ use bc_walk::{Error, FileKind};
 use rustix::io::Errno;
 
 use crate::decide::Decision;
-use crate::event::Event;
 use crate::job::Job;
 use crate::links::HardLinks;
 use crate::meta::stat_at;
 use crate::place::Over;
 use crate::plan::makes_dir;
+use crate::report::EntryReport;
 use crate::results::{EntryOutcome, EntryState};
 use crate::sources::RootItem;
 use crate::worker::Worker;
@@ -30,7 +30,7 @@ pub(crate) fn run(job: &Job<'_>) {
         }
         job.plan.tree.write_target(item, &mut target);
         match one(&mut worker, item, &target, &links) {
-            Ok(Some(over)) => job.would_be(item, &target, &over),
+            Ok(Some(over)) => job.would_be(item, &over),
             Ok(None) => {}
             Err(error) => worker.failed(item, &error),
         }
@@ -39,12 +39,12 @@ pub(crate) fn run(job: &Job<'_>) {
 
 impl Job<'_> {
     /// Reports what would become of an entry.
-    pub(crate) fn would_be(&self, item: RootItem, target: &[u8], over: &Over) {
-        let shown = self.shown(target);
-        (self.means.observer)(match self.plan.tree.kind(item) {
-            FileKind::Dir => Event::Made(&shown),
-            _ => over.event(&shown),
-        });
+    pub(crate) fn would_be(&self, item: RootItem, over: &Over) {
+        let report = match self.plan.tree.kind(item) {
+            FileKind::Dir => EntryReport::Made,
+            _ => over.report(),
+        };
+        self.report(item, report);
         self.done(vec![done(item)]);
     }
 }

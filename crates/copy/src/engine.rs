@@ -115,6 +115,7 @@ fn fan_out_to(
                 let reported = DestinationObserver {
                     observer: &**observer,
                     relay: &relay,
+                    streams: jobs.is_empty(),
                 };
                 jobs.push(start(
                     options, begun, &walked, &tops, progress, reported, cancel,
@@ -368,6 +369,12 @@ fn share(jobs: &[Job<'_>], shares: &Shares) -> Result<(), Error> {
         let one_of = |job| Worker::one_of(job, jobs.len());
         let mut each: Vec<Worker<'_>> = jobs.iter().map(one_of).collect();
         let mut batches = WorkerBatches::new(handle);
+        // No report waits for these.
+        while let Some(batch) = batches.next(&specials) {
+            for worker in &mut each {
+                worker.special(&special[batch.clone()]);
+            }
+        }
         while let Some(at) = batches.next_large(&next, larger) {
             medium(&mut each, shares.medium[at]);
         }
@@ -375,17 +382,13 @@ fn share(jobs: &[Job<'_>], shares: &Shares) -> Result<(), Error> {
         while let Some(batch) = batches.next(&cursor).filter(|_| !is_over()) {
             small(&mut each, &shares.small[batch]);
         }
-        while let Some(batch) = batches.next(&specials) {
-            for worker in &mut each {
-                worker.special(&special[batch.clone()]);
-            }
-        }
         each.iter_mut().for_each(Worker::end);
     })
 }
 
 /// Counts, writes the manifest, and releases the journal of a complete copy.
 fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
+    job.report_rest();
     let plan = manifest::plan(&job);
     let stopped = job.why_stopped();
     let over = job.is_over();

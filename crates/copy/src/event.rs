@@ -15,8 +15,9 @@ use bc_walk::Skipped;
 
 use crate::lock;
 
-/// Event about one path. Paths are those of the destination, as they are shown. A directory is
-/// reported when it is made, and when it fails or lacks something.
+/// Event about one path. Paths are those of the destination, as they are shown. Events of entries
+/// come in the bytewise order of their paths, each once all entries before it are done; failures of
+/// the walk come before them, and what directories lack in the end comes last.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -68,9 +69,9 @@ impl Why {
     }
 }
 
-/// Receiver of events, called by any thread that has the caller's table of descriptors: events of
-/// workers with [tables of their own](bc_pool::Tables::private) are passed on by the thread that
-/// began the copy.
+/// Receiver of events, called by any thread that has the caller's table of descriptors, one at a time
+/// with events of entries: events of workers with [tables of their own](bc_pool::Tables::private) are
+/// passed on by the thread that began the copy.
 pub type Observer<'a> = dyn Fn(Event<'_>) + Sync + 'a;
 
 /// Progress of a copy, updated while it runs.
@@ -122,7 +123,7 @@ pub struct Copied {
     pub resumable: bool,
 }
 
-/// An observer, and events that wait until a thread comes round that may call it.
+/// An observer, and messages that wait until a thread comes round that may call it.
 pub(crate) struct Relay<'a> {
     observer: &'a Observer<'a>,
     /// The thread that began the copy: it is worker 0 of all runs, and keeps the shared table.
@@ -132,40 +133,24 @@ pub(crate) struct Relay<'a> {
     waiting: Mutex<Vec<Waiting>>,
 }
 
-/// An event that owns its values.
+/// A message that owns its text. No other event waits: reports about entries are
+/// [given](crate::report) by a thread that may call the observer.
 enum Waiting {
-    Made(Vec<u8>),
-    Copied(Vec<u8>),
-    Replaced(Vec<u8>),
-    Skipped(Vec<u8>, Why),
-    Failed(bc_walk::Error),
-    Incomplete(bc_walk::Error),
     Note(String),
     Warning(String),
 }
 
 impl Waiting {
-    fn of(event: Event<'_>) -> Waiting {
+    fn of(event: Event<'_>) -> Option<Waiting> {
         match event {
-            Event::Made(path) => Waiting::Made(path.to_vec()),
-            Event::Copied(path) => Waiting::Copied(path.to_vec()),
-            Event::Replaced(path) => Waiting::Replaced(path.to_vec()),
-            Event::Skipped(path, why) => Waiting::Skipped(path.to_vec(), why),
-            Event::Failed(error) => Waiting::Failed(error.clone()),
-            Event::Incomplete(error) => Waiting::Incomplete(error.clone()),
-            Event::Note(text) => Waiting::Note(text.to_owned()),
-            Event::Warning(text) => Waiting::Warning(text.to_owned()),
+            Event::Note(text) => Some(Waiting::Note(text.to_owned())),
+            Event::Warning(text) => Some(Waiting::Warning(text.to_owned())),
+            _ => None,
         }
     }
 
     fn event(&self) -> Event<'_> {
         match self {
-            Waiting::Made(path) => Event::Made(path),
-            Waiting::Copied(path) => Event::Copied(path),
-            Waiting::Replaced(path) => Event::Replaced(path),
-            Waiting::Skipped(path, why) => Event::Skipped(path, *why),
-            Waiting::Failed(error) => Event::Failed(error),
-            Waiting::Incomplete(error) => Event::Incomplete(error),
             Waiting::Note(text) => Event::Note(text),
             Waiting::Warning(text) => Event::Warning(text),
         }
@@ -183,13 +168,18 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Reports an event, from any thread.
+    /// True if this thread may call the observer.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.is_apart.load(Relaxed) || thread::current().id() == self.home
+    }
+
+    /// Reports an event; from threads that may not call the observer only messages come.
     pub(crate) fn report(&self, event: Event<'_>) {
+        if !self.is_open() {
+            self.lock().extend(Waiting::of(event));
+            return;
+        }
         if self.is_apart.load(Relaxed) {
-            if thread::current().id() != self.home {
-                self.lock().push(Waiting::of(event));
-                return;
-            }
             self.deliver();
         }
         (self.observer)(event);

@@ -24,10 +24,11 @@ use crate::destination::Top;
 use crate::event::{CopyProgress, Event, Observer, Relay, Why};
 use crate::lock;
 use crate::manifest::earlier::TreeRecords;
-use crate::meta::{Giving, LostMeta};
+use crate::meta::Giving;
 use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
 use crate::place::{DestDir, Existing, is_settled_at};
 use crate::plan::CopyOrder;
+use crate::report::{EntryReport, Reports};
 use crate::results::{EntryOutcome, EntryState, Results};
 use crate::resume::journal::{Free, Log};
 use crate::resume::known::KnownWork;
@@ -36,9 +37,6 @@ use crate::resume::stamp::{Systems, given};
 use crate::sources::{RootItem, SourceTree, shown_below};
 use crate::stage::JobId;
 use crate::stage::named::NamedEntries;
-
-/// Largest number of files reported that could not be given the same metadata for the same reason.
-const MOST_TOLD: u64 = 20;
 
 /// A copy that may begin.
 pub(crate) struct Begun {
@@ -140,12 +138,11 @@ pub(crate) struct JobSite {
 /// Outcomes of the entries.
 pub(crate) struct JobOutcomes {
     pub(crate) results: Results,
+    pub(crate) reports: Reports,
     /// Files that this run has given names.
     pub(crate) named: NamedEntries,
     pub(crate) written: AtomicU64,
     pub(crate) incomplete: AtomicU64,
-    /// Kinds of failures to give metadata, each with the number of files.
-    reported_lost: Mutex<Vec<(LostMeta, u64)>>,
     stopped: Mutex<Option<Errno>>,
     stops: AtomicBool,
     /// Directories that could not be made, with the reasons.
@@ -196,6 +193,8 @@ impl DevicePairs {
 pub(crate) struct DestinationObserver<'a> {
     pub(crate) observer: &'a Observer<'a>,
     pub(crate) relay: &'a Relay<'a>,
+    /// True if it is reported to while files are copied: the first destination's.
+    pub(crate) streams: bool,
 }
 
 impl<'a> Job<'a> {
@@ -210,7 +209,11 @@ impl<'a> Job<'a> {
         reported: DestinationObserver<'a>,
         cancel: &'a Cancel,
     ) -> Job<'a> {
-        let DestinationObserver { observer, relay } = reported;
+        let DestinationObserver {
+            observer,
+            relay,
+            streams,
+        } = reported;
         let stride = options
             .algorithm
             .map_or(0, |algorithm| algorithm.digest_len());
@@ -230,10 +233,10 @@ impl<'a> Job<'a> {
         };
         let outcomes = JobOutcomes {
             results: Results::new(tree.len(), stride),
+            reports: Reports::new(&tree, streams),
             named: NamedEntries::new(options.on_conflict, goes_on),
             written: AtomicU64::new(0),
             incomplete: AtomicU64::new(0),
-            reported_lost: Mutex::default(),
             stopped: Mutex::default(),
             stops: AtomicBool::new(false),
             unmade: Mutex::default(),
@@ -293,6 +296,8 @@ impl<'a> Job<'a> {
     pub(crate) fn found(&self, item: RootItem) {
         let mut found = lock(&self.site.found);
         found.insert(item);
+        drop(found);
+        self.settle([item]);
     }
 
     /// True if a directory was there before the copy, and is the user's.
@@ -389,8 +394,8 @@ impl<'a> Job<'a> {
     }
 
     pub(crate) fn fail(&self, item: RootItem, error: &Error) {
-        self.fail_unreported(item, error);
-        (self.means.observer)(Event::Failed(error));
+        self.record_failure(item, error);
+        self.report_failure(item, error);
     }
 
     /// Takes down that an entry is to be copied again in the end, if it failed for want of
@@ -422,6 +427,11 @@ impl<'a> Job<'a> {
 
     /// Records a failure that another destination has reported.
     pub(crate) fn fail_unreported(&self, item: RootItem, error: &Error) {
+        self.record_failure(item, error);
+        self.settle([item]);
+    }
+
+    fn record_failure(&self, item: RootItem, error: &Error) {
         self.outcomes.results.fail(item, error);
         self.means.progress.files.fetch_add(1, Relaxed);
     }
@@ -432,7 +442,9 @@ impl<'a> Job<'a> {
             .progress
             .files
             .fetch_add(outcomes.len() as u64, Relaxed);
+        let items: Vec<RootItem> = outcomes.iter().map(|outcome| outcome.item).collect();
         self.outcomes.results.put(outcomes);
+        self.settle(items);
     }
 
     /// Returns the outcome of an entry that has its name.
@@ -496,34 +508,6 @@ impl<'a> Job<'a> {
         is_here && self.site.top_traits.identity_proves_content(id.ino)
     }
 
-    /// Reports metadata that a copy could not be given.
-    pub(crate) fn lost(&self, target: &[u8], lost: &mut Vec<LostMeta>) {
-        for lost in lost.drain(..) {
-            self.outcomes.incomplete.fetch_add(1, Relaxed);
-            if !self.is_worth_telling(lost) {
-                continue;
-            }
-            let error = Error::new(self.shown(target), lost.op, lost.errno);
-            (self.means.observer)(Event::Incomplete(&error));
-        }
-    }
-
-    /// Limits the reports of one kind of failure: a destination that cannot keep owners, say,
-    /// cannot keep those of a million files, so some of them are reported, all are counted.
-    fn is_worth_telling(&self, lost: LostMeta) -> bool {
-        let mut reported = lock(&self.outcomes.reported_lost);
-        match reported.iter_mut().find(|(known, _)| *known == lost) {
-            Some((_, count)) => {
-                *count += 1;
-                *count <= MOST_TOLD
-            }
-            None => {
-                reported.push((lost, 1));
-                true
-            }
-        }
-    }
-
     /// True if an entry, usually the manifest of an earlier copy, would have the path of this
     /// copy's manifest.
     pub(crate) fn is_manifest(&self, item: RootItem) -> bool {
@@ -554,7 +538,7 @@ impl<'a> Job<'a> {
             let error = Error::with_message(self.shown(&target), "copy", text);
             return self.fail(item, &error);
         }
-        (self.means.observer)(Event::Skipped(&self.shown(&target), Why::Manifest));
+        self.report(item, EntryReport::Skipped(Why::Manifest));
         self.done(vec![EntryOutcome::new(item, EntryState::Skipped)]);
     }
 

@@ -68,6 +68,7 @@ mod meta;
 mod options;
 mod place;
 mod plan;
+mod report;
 mod restore;
 mod results;
 mod resume;

@@ -13,8 +13,8 @@ use bc_walk::{FileStat, Identity, Stamp};
 use rustix::fs::{AtFlags, Stat, Statx, StatxFlags, statx};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::event::Event;
 use crate::meta::stat;
+use crate::report::EntryReport;
 use crate::sources::RootItem;
 
 /// An open source.
@@ -69,10 +69,10 @@ pub(crate) enum Over {
 
 impl Over {
     /// Returns the report of an entry that has its name.
-    pub(crate) fn event<'a>(&self, shown: &'a [u8]) -> Event<'a> {
+    pub(crate) fn report(&self) -> EntryReport {
         match self {
-            Over::Nothing => Event::Copied(shown),
-            Over::Anything | Over::This(_) => Event::Replaced(shown),
+            Over::Nothing => EntryReport::Copied,
+            Over::Anything | Over::This(_) => EntryReport::Replaced,
         }
     }
 }

@@ -165,10 +165,10 @@ impl CopyOptions {
     }
 
     /// Copies with these means, as [`run`](CopyOptions::run) does, and calls `each` with what becomes
-    /// of each file, link and special file, as it happens and in no particular order: with
-    /// [`Event::Copied`], [`Event::Replaced`] or [`Event::Skipped`]; failures are in the result. It
-    /// is called by the threads that
-    /// copy, one at a time, so that all wait for one that is slow; it may begin a copy of its own.
+    /// of each file, link and special file, in the bytewise order of their paths, each once all
+    /// before it are done: with [`Event::Copied`], [`Event::Replaced`] or [`Event::Skipped`];
+    /// failures are in the result. It is called by the threads that copy, one at a time while the
+    /// others go on; it may begin a copy of its own.
     /// After a panic in it, it is not called again; the copy is made to its end, so that nothing is
     /// left half done, and then the panic goes on out of this function.
     ///

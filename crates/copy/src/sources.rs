@@ -12,8 +12,8 @@ use bc_integrity::Setting;
 use bc_pool::Cancel;
 use bc_walk::job::Error;
 use bc_walk::{
-    Entries, EntryId, FileKind, FileStat, FileStats, FileSystems, Identity, Listing, Metadata,
-    OwnFile,
+    DirId, Entries, EntryId, FileKind, FileStat, FileStats, FileSystems, Identity, Listing,
+    Metadata, OwnFile,
 };
 
 use crate::destination::{self, Source, Top};
@@ -65,6 +65,14 @@ impl Root {
 /// All sources.
 pub(crate) struct SourceTree {
     pub(crate) roots: Vec<Root>,
+}
+
+/// A directory as the walk has found it.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(crate) struct WalkedDir {
+    /// Number of the root that it is below.
+    pub(crate) root: usize,
+    pub(crate) id: DirId,
 }
 
 /// An entry of any of the roots: in order of the roots, and in path order within one.

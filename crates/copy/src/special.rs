@@ -109,7 +109,7 @@ impl Worker<'_> {
             }
         };
         if job.plan.options.dry_run {
-            job.would_be(item, &place.target, &place.over);
+            job.would_be(item, &place.over);
             return Ok(());
         }
         self.lost = lost;
@@ -137,7 +137,7 @@ impl Worker<'_> {
             NotMade::Swapped => swapped(job.shown(&place.target)),
         })?;
         let lost = !self.lost.is_empty();
-        job.lost(&place.target, &mut self.lost);
+        job.lost(place.item, &mut self.lost);
         if lost && job.plan.options.strict {
             stage::remove(place.dir.fd.as_fd(), &name);
             return Err(incomplete(job.shown(&place.target)));
@@ -150,7 +150,7 @@ impl Worker<'_> {
     pub(crate) fn reported(&self, place: &EntryPlace, digest: Option<Digest>) -> Result<(), Error> {
         let job = self.job;
         let shown = job.shown(&place.target);
-        (job.means.observer)(place.over.event(&shown));
+        job.report(place.item, place.over.report());
         let outcome = job.outcome(
             place.item,
             EntryState::Copied,

@@ -18,20 +18,21 @@ use bc_fs::path::split;
 use bc_integrity::meta_of;
 use bc_manifest::integrity::{Meta, Policy, Reader, Scope, read_seal};
 use bc_pool::{Cursor, WorkerBatches};
-use bc_walk::{DirId, FileKind};
+use bc_walk::FileKind;
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 
 use super::About;
 use super::plan::{ManifestPlan, early_plan};
-use crate::event::{Event, Why};
+use crate::event::Why;
 use crate::job::Job;
 use crate::lock;
 use crate::meta::stat_at;
 use crate::options::OnConflict;
+use crate::report::EntryReport;
 use crate::results::{EntryOutcome, EntryState, Proof, Rows, Unlisted};
 use crate::resume::stamp::{Lasting, Stamp, of_text, push_state};
-use crate::sources::RootItem;
+use crate::sources::{RootItem, WalkedDir};
 use crate::worker::{Worker, run_workers};
 
 /// Key of the stamp in a trailer.
@@ -276,14 +277,6 @@ fn look_at_all(job: &Job<'_>) -> Option<Vec<Meta>> {
     (ran.is_ok() && !is_missing && !job.is_over()).then_some(all)
 }
 
-/// A directory as the walk has found it.
-#[derive(Clone, Copy, Eq, PartialEq)]
-struct WalkedDir {
-    /// Number of the root that it is below.
-    root: usize,
-    id: DirId,
-}
-
 /// One worker's directories at the destination.
 struct DestinationLook<'a, 'j> {
     job: &'a Job<'j>,
@@ -347,37 +340,13 @@ impl<'a, 'j> DestinationLook<'a, 'j> {
 fn take_down(job: &Job<'_>, found: Vec<Meta>) {
     let items = || job.plan.tree.items();
     let mut bytes = 0;
-    let mut target = Vec::new();
-    // The path of the entry before, and how much of it is that of the directory that both are in.
-    let mut shown = Vec::new();
-    let mut dir = None;
     for item in items() {
-        let kind = job.plan.tree.kind(item);
-        if kind == FileKind::Dir {
-            continue;
+        match job.plan.tree.kind(item) {
+            FileKind::Dir => continue,
+            FileKind::File => bytes += job.plan.tree.size(item),
+            _ => {}
         }
-        if kind == FileKind::File {
-            bytes += job.plan.tree.size(item);
-        }
-        let root = job.plan.tree.root(item).0;
-        let entry = job.plan.tree.entry(item);
-        let walked = entry.map(|(listing, id)| WalkedDir {
-            root,
-            id: listing.dir(id),
-        });
-        match (entry, dir) {
-            (Some((listing, id)), Some((known, len))) if walked == Some(known) => {
-                shown.truncate(len);
-                shown.extend_from_slice(listing.name(id).to_bytes());
-            }
-            _ => {
-                job.plan.tree.write_target(item, &mut target);
-                shown = job.shown(&target);
-                let len = shown.len() - split(&target).1.len();
-                dir = walked.map(|walked| (walked, len));
-            }
-        }
-        (job.means.observer)(Event::Skipped(&shown, Why::Done));
+        job.report(item, EntryReport::Skipped(Why::Done));
     }
     job.means.progress.bytes.fetch_add(bytes, Relaxed);
     let outcomes = items().zip(found).map(|(item, meta)| EntryOutcome {

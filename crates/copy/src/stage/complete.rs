@@ -175,7 +175,7 @@ impl Worker<'_> {
         };
         let complete = stage.complete(&order, &mut self.lost);
         place.is_whole = self.lost.is_empty();
-        job.lost(&place.target, &mut self.lost);
+        job.lost(place.item, &mut self.lost);
         let complete =
             complete.map_err(|failed| job.refused(&place.target, failed.op, failed.errno))?;
         if job.plan.options.strict && !place.is_whole {

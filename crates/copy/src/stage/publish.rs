@@ -28,6 +28,7 @@ use crate::job::{Job, descriptors};
 use crate::meta::fstat;
 use crate::options::{Durability, OnConflict, ReadBack};
 use crate::place::{DestDir, EntryPlace, Existing, Over};
+use crate::report::EntryReport;
 use crate::results::{EntryOutcome, EntryState, Proof};
 use crate::resume::record::{self, Placed};
 use crate::sources::RootItem;
@@ -204,7 +205,7 @@ fn name_stage(
     let name = waiting.place.name();
     if let Some(file) = unnamed {
         let now = publish_unnamed(job, &waiting.place, file)?;
-        (job.means.observer)(Event::Copied(&job.shown(target)));
+        job.report(*item, EntryReport::Copied);
         push_state(piece, waiting, &now);
         return Ok(EntryOutcome {
             item: *item,
@@ -219,12 +220,11 @@ fn name_stage(
         let synced = job.readable(fd).and_then(rustix::fs::fsync);
         synced.map_err(|errno| job.refused(target, "fsync directory", errno))?;
     }
-    let shown = job.shown(target);
-    (job.means.observer)(over.event(&shown));
+    job.report(*item, over.report());
     let now = match job.has_manifest() {
         true => Some(
             job.look(dir, name)
-                .map_err(|errno| Error::new(shown, "stat", errno))?,
+                .map_err(|errno| Error::new(job.shown(target), "stat", errno))?,
         ),
         // A file without a recorded state is read by a resumed run.
         false => piece.as_ref().and_then(|_| job.look(dir, name).ok()),

@@ -18,7 +18,6 @@ fn fifo(path: &Path) {
 /// Copies a file, and others that `change` is made to as soon as the first has its name.
 fn changed(change: &(dyn Fn(&Ground) + Sync)) -> (Ground, Copied) {
     let ground = Ground::new();
-    // Larger ones come first, by their names.
     ground.write("from/1", &[1; 300_000]);
     ground.write("from/medium", &[2; 300_000]);
     ground.write("from/small", &[3; 3000]);
@@ -30,7 +29,8 @@ fn changed(change: &(dyn Fn(&Ground) + Sync)) -> (Ground, Copied) {
     options.workers = 1;
     let once = AtomicBool::new(false);
     let observer = |event: Event<'_>| {
-        if matches!(event, Event::Copied(_)) && !once.swap(true, Ordering::Relaxed) {
+        // All are walked, and nothing is copied yet.
+        if matches!(event, Event::Made(_)) && !once.swap(true, Ordering::Relaxed) {
             change(&ground);
         }
     };

@@ -7,7 +7,7 @@ use bc_walk::job::ErrorKind;
 
 use super::resume::settle;
 use super::{Ground, Told, run, seen};
-use crate::{OnConflict, Target};
+use crate::{CopyProgress, Event, ManifestPlace, OnConflict, Target};
 
 const DIRS: [&str; 3] = ["d", "d/e", "f"];
 const NAMES: [&str; 8] = ["a", "b", "d/a", "d/b", "d/e/a", "d/e/b", "f/a", "f/b"];
@@ -39,12 +39,20 @@ fn fill(ground: &Ground, rng: &mut Rng, root: &str) {
     }
 }
 
-/// Lines by path, but for those about the run as a whole.
+/// Lines but for those about the run as a whole.
 fn lines(reported: Told) -> Vec<String> {
     let mut lines = reported;
     lines.retain(|line| !line.starts_with('#'));
-    lines.sort();
     lines
+}
+
+/// Paths of the lines.
+fn paths(reported: Told) -> Vec<String> {
+    let path = |line: String| {
+        let path = &line[2..];
+        path.split(": ").next().unwrap().to_owned()
+    };
+    lines(reported).into_iter().map(path).collect()
 }
 
 #[test]
@@ -71,13 +79,111 @@ fn a_dry_run_reports_what_the_run_does() {
             options.dry_run = false;
             let (done, reported) = run(&options);
             let context = format!("seed {seed}, {turn}, {policy:?}");
-            assert_eq!(lines(reported_dry), lines(reported), "{context}");
+            // That a link is lost is found when files are compared.
+            let mut made = lines(reported);
+            made.retain(|line| !line.contains(": link: "));
+            assert_eq!(lines(reported_dry), made, "{context}");
             let counts = |copied: crate::Copied| {
                 (copied.walked, copied.copied, copied.skipped, copied.failed)
             };
             assert_eq!(counts(dry.unwrap()), counts(done.unwrap()), "{context}");
         }
     }
+}
+
+/// Entries of all kinds, which are copied at different times.
+fn fill_mixed(ground: &Ground, root: &str) {
+    for dir in ["a", "a/x", "c", "c-d"] {
+        for number in 0..40 {
+            let size = [3, 200_000, 7][number % 3];
+            ground.write(&format!("{root}/{dir}/{number}"), &vec![number as u8; size]);
+        }
+        symlink("0", ground.at(root).join(dir).join("20-link")).unwrap();
+        let (first, further) = (format!("{root}/{dir}/5"), format!("{root}/{dir}/6-further"));
+        std::fs::hard_link(ground.at(&first), ground.at(&further)).unwrap();
+    }
+    for file in ["a-b", "a.c", "c/z"] {
+        ground.write(&format!("{root}/{file}"), b"beside");
+    }
+}
+
+#[test]
+fn reports_are_in_path_order_whatever_the_threads() {
+    for workers in [1, 4] {
+        let ground = Ground::new();
+        fill_mixed(&ground, "from");
+        let mut options = ground.options(&["from"], "to");
+        options.workers = workers;
+        options.target = Target::Exactly;
+        let (_, reported) = run(&options);
+        let found = paths(reported);
+        let mut sorted = found.clone();
+        sorted.sort();
+        // The top and directories too.
+        assert_eq!((found.len(), &found), (4 * 43 + 4, &sorted), "{workers}");
+        // So are failures.
+        options.manifest = ManifestPlace::None;
+        options.state = None;
+        options.preserve.links = false;
+        std::fs::remove_file(ground.at("to").join(crate::MANIFEST_NAME)).unwrap();
+        let (copied, reported) = run(&options);
+        let failed = paths(reported);
+        sorted.retain(|path| !ground.at("to").join(path).is_dir());
+        assert_eq!(copied.unwrap().failed, 4 * 42 + 3);
+        assert_eq!(failed, sorted, "{workers}");
+    }
+}
+
+#[test]
+fn reports_of_several_sources_and_destinations_do_not_mix() {
+    let ground = Ground::new();
+    for root in ["s/k-l", "s/k", "s/j"] {
+        fill_mixed(&ground, root);
+    }
+    std::fs::create_dir(ground.at("one")).unwrap();
+    std::fs::create_dir(ground.at("two")).unwrap();
+    let mut options = ground.options(&["s/k-l", "s/k", "s/j"], "two");
+    options.workers = 3;
+    let reported = std::sync::Mutex::new(Vec::new());
+    let observer = |event: Event<'_>| {
+        if let Event::Made(path) | Event::Copied(path) = event {
+            reported.lock().unwrap().push(path.to_vec());
+        }
+    };
+    let (cancel, progress) = (bc_pool::Cancel::new(), CopyProgress::default());
+    let done = crate::fan_out(&options, &[ground.at("one")], &cancel, &progress, &observer);
+    assert!(
+        done.unwrap()
+            .iter()
+            .all(|one| one.as_ref().unwrap().failed == 0)
+    );
+    let reported = reported.into_inner().unwrap();
+    let (first, second) = reported.split_at(reported.len() / 2);
+    assert!(first.is_sorted() && second.is_sorted());
+    assert!(first[0].ends_with(b"two/j") && second[0].ends_with(b"one/j"));
+    assert_eq!((first.len(), second.len()), (3 * 176, 3 * 176));
+}
+
+/// They come while the rest is copied.
+#[test]
+fn reports_wait_for_those_before_them_alone() {
+    let ground = Ground::new();
+    for name in ["a", "b", "c", "d"] {
+        ground.write(&format!("from/{name}"), &[1; 200_000]);
+    }
+    let mut options = ground.options(&["from"], "to");
+    options.workers = 1;
+    let left = std::sync::atomic::AtomicUsize::new(0);
+    let observer = |event: Event<'_>| {
+        let missing = ["b", "c", "d"].map(|name| !ground.at("to").join(name).exists());
+        if matches!(event, Event::Copied(path) if path.ends_with(b"/a")) {
+            let missing = missing.into_iter().filter(|missing| *missing).count();
+            left.store(missing, std::sync::atomic::Ordering::Relaxed);
+        }
+    };
+    let (cancel, progress) = (bc_pool::Cancel::new(), CopyProgress::default());
+    let copied = crate::copy(&options, &cancel, &progress, &observer);
+    assert_eq!((copied.unwrap().failed, left.into_inner()), (0, 3));
 }
 
 /// One of two sources that is not there does not make the other one the destination itself.

@@ -1,0 +1,360 @@
+//! Reports about entries, in the bytewise order of their paths whatever the order of the work: an
+//! entry is reported once all before it are settled. Until then its report is one byte, and a
+//! failure the error alone. Failures of what was reported before, as of a directory whose metadata
+//! is given when it is filled, come last, in the same order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
+use std::sync::{Mutex, TryLockError};
+
+use bc_fs::path::split;
+use bc_walk::{Error, FileKind};
+use rustix::io::Errno;
+
+use crate::event::{Event, Why};
+use crate::job::Job;
+use crate::lock;
+use crate::meta::LostMeta;
+use crate::sources::{RootItem, SourceTree, WalkedDir};
+
+/// Largest number of entries reported that could not be given the same metadata for the same
+/// reason: a destination that cannot keep owners, say, cannot keep those of a million files.
+const MOST_TOLD: usize = 20;
+
+/// Outcome of an entry as it is reported.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum EntryReport {
+    /// No line: a directory that was there, or a failure.
+    Quiet,
+    Made,
+    Copied,
+    Replaced,
+    Skipped(Why),
+}
+
+impl EntryReport {
+    const ALL: [EntryReport; 9] = [
+        EntryReport::Quiet,
+        EntryReport::Made,
+        EntryReport::Copied,
+        EntryReport::Replaced,
+        EntryReport::Skipped(Why::Done),
+        EntryReport::Skipped(Why::Exists),
+        EntryReport::Skipped(Why::NotNewer),
+        EntryReport::Skipped(Why::Same),
+        EntryReport::Skipped(Why::Manifest),
+    ];
+
+    fn event(self, shown: &[u8]) -> Option<Event<'_>> {
+        match self {
+            EntryReport::Quiet => None,
+            EntryReport::Made => Some(Event::Made(shown)),
+            EntryReport::Copied => Some(Event::Copied(shown)),
+            EntryReport::Replaced => Some(Event::Replaced(shown)),
+            EntryReport::Skipped(why) => Some(Event::Skipped(shown, why)),
+        }
+    }
+
+    /// Returns the byte that stands for it: its number in the table, from 1.
+    fn mark(self) -> u8 {
+        let at = EntryReport::ALL.iter().position(|one| *one == self);
+        at.map_or(1, |at| at as u8 + 1)
+    }
+}
+
+/// Reports that wait for their turn.
+pub(crate) struct Reports {
+    /// Marks of the entries' reports, 0 of those that are not settled.
+    marks: Vec<AtomicU8>,
+    /// Entries in the order of their paths; never an empty range.
+    ranges: Vec<Range<u32>>,
+    /// Held by the thread that reports.
+    turn: Mutex<Turn>,
+    /// The entry whose turn it was when a thread ended to report.
+    awaited: AtomicU32,
+    problems: Mutex<Problems>,
+    has_problems: AtomicBool,
+    /// True if entries are reported while others are copied; else all wait for the end, as those of
+    /// further destinations do, so that lines of two do not mix.
+    streams: bool,
+}
+
+/// The entry that is reported next; no entry at the end.
+struct Turn {
+    item: u32,
+    /// Number of its range.
+    range: usize,
+}
+
+/// Failures of entries, in full or in part, that are not reported yet.
+#[derive(Default)]
+struct Problems {
+    failed: BTreeMap<RootItem, Vec<Error>>,
+    /// Entries that could not be given metadata, by operation and reason.
+    lacking: BTreeMap<(&'static str, i32), LackingEntries>,
+}
+
+/// Entries that lack one kind of metadata: the first ones in order, as many as may still be
+/// reported.
+#[derive(Default)]
+struct LackingEntries {
+    reported: usize,
+    waiting: BTreeSet<RootItem>,
+}
+
+impl Problems {
+    /// Takes those of an entry.
+    fn take(&mut self, item: RootItem) -> (Vec<LostMeta>, Vec<Error>) {
+        let mut lost = Vec::new();
+        for ((op, errno), lacking) in &mut self.lacking {
+            if lacking.waiting.remove(&item) {
+                lacking.reported += 1;
+                let errno = Errno::from_raw_os_error(*errno);
+                lost.push(LostMeta { op, errno });
+            }
+        }
+        (lost, self.failed.remove(&item).unwrap_or_default())
+    }
+
+    /// Entries that have any.
+    fn entries(&self) -> BTreeSet<RootItem> {
+        let lacking = self.lacking.values().flat_map(|one| &one.waiting);
+        lacking.chain(self.failed.keys()).copied().collect()
+    }
+}
+
+impl Reports {
+    pub(crate) fn new(tree: &SourceTree, streams: bool) -> Reports {
+        let ranges = in_path_order(tree);
+        let first = ranges.first().map_or(u32::MAX, |first| first.start);
+        Reports {
+            marks: (0..tree.len()).map(|_| AtomicU8::new(0)).collect(),
+            ranges,
+            turn: Mutex::new(Turn {
+                item: first,
+                range: 0,
+            }),
+            awaited: AtomicU32::new(first),
+            problems: Mutex::default(),
+            has_problems: AtomicBool::new(false),
+            streams,
+        }
+    }
+
+    /// Settles an entry that is not settled yet. Each is settled by one thread.
+    fn settle(&self, item: RootItem, report: EntryReport) {
+        let mark = &self.marks[item.0 as usize];
+        if mark.load(Relaxed) == 0 {
+            // Its problems are seen by who sees that.
+            mark.store(report.mark(), Release);
+        }
+    }
+
+    fn change_problems(&self, change: impl FnOnce(&mut Problems)) {
+        change(&mut lock(&self.problems));
+        self.has_problems.store(true, Relaxed);
+    }
+
+    /// Returns the entry whose turn it is, and its report; `None` where it is not settled. At the end
+    /// that is no matter.
+    fn next(&self, turn: &mut Turn, is_end: bool) -> Option<(RootItem, EntryReport)> {
+        let item = turn.item;
+        let mark = self.marks.get(item as usize)?.load(Acquire);
+        if mark == 0 && !is_end {
+            return None;
+        }
+        turn.item += 1;
+        if self
+            .ranges
+            .get(turn.range)
+            .is_none_or(|now| turn.item >= now.end)
+        {
+            turn.range += 1;
+            let next = self.ranges.get(turn.range);
+            turn.item = next.map_or(u32::MAX, |next| next.start);
+        }
+        let report = EntryReport::ALL.get(usize::from(mark).wrapping_sub(1));
+        Some((
+            RootItem(item),
+            report.copied().unwrap_or(EntryReport::Quiet),
+        ))
+    }
+
+    fn take_problems(&self, item: RootItem) -> (Vec<LostMeta>, Vec<Error>) {
+        match self.has_problems.load(Relaxed) {
+            true => lock(&self.problems).take(item),
+            false => Default::default(),
+        }
+    }
+}
+
+/// Returns the entries in the order of their paths: those of one root are. Between a root and what
+/// is below it come others whose names go on with a byte before the `/`, as `a-b` does for `a`.
+fn in_path_order(tree: &SourceTree) -> Vec<Range<u32>> {
+    let mut ranges = Vec::new();
+    let mut target = Vec::new();
+    for (root, number) in tree.roots.iter().zip(0..) {
+        let Range { start, end } = tree.items_of(number);
+        if start == end {
+            continue;
+        }
+        let below = [&root.name[..], b"/"].concat();
+        tree.write_target(RootItem(start), &mut target);
+        if target == root.name {
+            ranges.push((target.clone(), start..start + 1));
+            ranges.push((below, start + 1..end));
+        } else {
+            ranges.push((below, start..end));
+        }
+    }
+    ranges.sort_by(|one, other| one.0.cmp(&other.0));
+    let ranges = ranges.into_iter().map(|(_, range)| range);
+    ranges.filter(|range| !range.is_empty()).collect()
+}
+
+impl Job<'_> {
+    /// Settles an entry with its report.
+    pub(crate) fn report(&self, item: RootItem, report: EntryReport) {
+        let reports = &self.outcomes.reports;
+        reports.settle(item, report);
+        if reports.awaited.load(Relaxed) == item.0 {
+            self.report_settled();
+        }
+    }
+
+    /// Settles entries that have no reports of their own.
+    pub(crate) fn settle(&self, items: impl IntoIterator<Item = RootItem>) {
+        for item in items {
+            self.outcomes.reports.settle(item, EntryReport::Quiet);
+        }
+        self.report_settled();
+    }
+
+    /// Settles an entry that has failed, with the error to report.
+    pub(crate) fn report_failure(&self, item: RootItem, error: &Error) {
+        self.outcomes.reports.change_problems(|problems| {
+            let failed = problems.failed.entry(item).or_default();
+            failed.push(error.clone());
+        });
+        self.report(item, EntryReport::Quiet);
+    }
+
+    /// Counts metadata that the copy of an entry could not be given. Each kind is reported of the
+    /// first entries alone.
+    pub(crate) fn lost(&self, item: RootItem, lost: &mut Vec<LostMeta>) {
+        for lost in lost.drain(..) {
+            self.outcomes.incomplete.fetch_add(1, Relaxed);
+            self.outcomes.reports.change_problems(|problems| {
+                let kind = (lost.op, lost.errno.raw_os_error());
+                let lacking = problems.lacking.entry(kind).or_default();
+                lacking.waiting.insert(item);
+                if lacking.reported + lacking.waiting.len() > MOST_TOLD {
+                    lacking.waiting.pop_last();
+                }
+            });
+        }
+    }
+
+    /// Reports the entries whose turn has come. Where another thread is at it, or that is not for
+    /// this one to do, they wait for the next that comes round.
+    fn report_settled(&self) {
+        let reports = &self.outcomes.reports;
+        if !reports.streams || !self.means.relay.is_open() {
+            return;
+        }
+        let mut turn = match reports.turn.try_lock() {
+            Ok(turn) => turn,
+            // The observer has panicked.
+            Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        self.report_next(&mut turn, false);
+    }
+
+    /// Reports all that is not reported yet, once no worker is left.
+    pub(crate) fn report_rest(&self) {
+        let reports = &self.outcomes.reports;
+        self.report_next(&mut lock(&reports.turn), true);
+        let late = lock(&reports.problems).entries();
+        let mut paths = ShownPaths::default();
+        for range in &reports.ranges {
+            for item in late.range(RootItem(range.start)..RootItem(range.end)) {
+                self.report_one(*item, EntryReport::Quiet, &mut paths);
+            }
+        }
+    }
+
+    fn report_next(&self, turn: &mut Turn, is_end: bool) {
+        let reports = &self.outcomes.reports;
+        let mut paths = ShownPaths::default();
+        while let Some((item, report)) = reports.next(turn, is_end) {
+            self.report_one(item, report, &mut paths);
+        }
+        reports.awaited.store(turn.item, Relaxed);
+    }
+
+    fn report_one(&self, item: RootItem, report: EntryReport, paths: &mut ShownPaths) {
+        let (lost, failed) = self.outcomes.reports.take_problems(item);
+        let observer = self.means.observer;
+        if report != EntryReport::Quiet || !lost.is_empty() {
+            let shown = paths.find(self, item);
+            for LostMeta { op, errno } in lost {
+                observer(Event::Incomplete(&Error::new(shown, op, errno)));
+            }
+            report.event(shown).into_iter().for_each(observer);
+        }
+        for error in &failed {
+            observer(Event::Failed(error));
+        }
+    }
+}
+
+/// Paths of entries as they are shown, put together from those of their directories.
+#[derive(Default)]
+struct ShownPaths {
+    path: Vec<u8>,
+    /// The directory that the entry before is in, and the length of its path.
+    dir: Option<(WalkedDir, usize)>,
+}
+
+impl ShownPaths {
+    fn find(&mut self, job: &Job<'_>, item: RootItem) -> &[u8] {
+        let tree = &job.plan.tree;
+        let root = tree.root(item).0;
+        let entry = tree
+            .entry(item)
+            .filter(|_| tree.kind(item) != FileKind::Dir);
+        let walked = entry.map(|(listing, id)| WalkedDir {
+            root,
+            id: listing.dir(id),
+        });
+        match (entry, self.dir) {
+            (Some((listing, id)), Some((known, len))) if walked == Some(known) => {
+                self.path.truncate(len);
+                self.path.extend_from_slice(listing.name(id).to_bytes());
+            }
+            _ => {
+                let mut target = Vec::new();
+                tree.write_target(item, &mut target);
+                self.path = job.shown(&target);
+                let len = self.path.len() - split(&target).1.len();
+                self.dir = walked.map(|walked| (walked, len));
+            }
+        }
+        &self.path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_lead_back_to_reports() {
+        for report in EntryReport::ALL {
+            assert_eq!(EntryReport::ALL[usize::from(report.mark()) - 1], report);
+        }
+    }
+}
