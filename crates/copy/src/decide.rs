@@ -358,7 +358,11 @@ impl Worker<'_> {
     }
 
     /// True if the file with the name of a place has all metadata of its source, which is not open.
-    fn is_given_all(&mut self, place: &EntryPlace, now: &FileStat) -> Result<bool, Error> {
+    pub(crate) fn is_given_all(
+        &mut self,
+        place: &EntryPlace,
+        now: &FileStat,
+    ) -> Result<bool, Error> {
         let open = self.open(place.item)?;
         let wanted = self.wanted(place.item, &mut true, &open, &open.stat)?;
         let Some(there) = self.open_existing(place)? else {
@@ -400,7 +404,7 @@ impl Worker<'_> {
 
     /// Compares the existing file with the source. `is_torn`: true if a power cut may have left it
     /// as part of a copy.
-    fn compare(
+    pub(crate) fn compare(
         &mut self,
         place: &EntryPlace,
         now: &FileStat,

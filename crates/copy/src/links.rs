@@ -1,5 +1,6 @@
 //! Hard links among the copied files: the first name is copied, the others become names of its
-//! copy.
+//! copy. Where one of the others is there already, as the copy that it is to be, all become names
+//! of that one. A link that cannot be made is reported as other metadata is.
 
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -14,11 +15,13 @@ use crate::data::single::medium;
 use crate::data::small::{SMALL, small};
 use crate::decide::{Decision, EntryWanted};
 use crate::job::Job;
-use crate::place::{EntryPlace, Existing};
-use crate::plan::SkippedEntry;
+use crate::meta::LostMeta;
+use crate::place::{EntryPlace, Existing, Over};
+use crate::plan::{Compared, SkippedEntry};
 use crate::results::{EntryOutcome, EntryState, Proof};
 use crate::resume::record::Placed;
 use crate::sources::{RootItem, SourceContent, USUAL};
+use crate::stage::complete::incomplete;
 use crate::stage::{self, put};
 use crate::worker::{BATCH, Worker};
 
@@ -71,9 +74,7 @@ impl HardLinks {
     pub(crate) fn make(&self, worker: &mut Worker<'_>) {
         worker.commit();
         let job = worker.job;
-        let mut firsts = self.firsts.clone();
-        let mut linked_items = Vec::new();
-        let mut origins = HashMap::new();
+        let mut origins = Origins::default();
         let mut states = States::default();
         for (nth, (item, id)) in self.further.iter().copied().enumerate() {
             if job.is_over() {
@@ -86,36 +87,73 @@ impl HardLinks {
             if job.outcomes.results.state(item) != EntryState::Left {
                 continue;
             }
-            let first = firsts.get(&id).copied().unwrap_or(item);
-            let is_there = matches!(
-                job.outcomes.results.state(first),
-                EntryState::Copied | EntryState::Before
-            );
-            let linked = match is_there && first != item {
-                true => {
+            let dev = match worker.place(item) {
+                Ok(place) => place.dir.id.dev,
+                Err(error) => {
+                    worker.failed(item, &error);
+                    continue;
+                }
+            };
+            let own = origins.others.get(&(id, dev)).or(self.firsts.get(&id));
+            let first = own.copied().unwrap_or(item);
+            let done = match job.outcomes.results.state(first) {
+                EntryState::Copied | EntryState::Before => {
                     states.before(worker, first);
                     worker.link(item, first)
                 }
-                false => Ok(false),
+                EntryState::Skipped => worker.link_to_existing(item, first),
+                EntryState::Failed | EntryState::Left => Ok(NamedAs::Alone(None)),
             };
-            match linked {
-                Ok(true) => {
-                    linked_items.extend([first, item]);
-                    origins.insert(item, first);
+            match done {
+                Ok(NamedAs::Linked) => {
+                    origins.linked.entry(first).or_default().push(item);
                     states.after(worker, first, item);
                 }
+                Ok(NamedAs::Settled) => {
+                    origins.linked.entry(first).or_default().push(item);
+                    if job.outcomes.results.state(first) == EntryState::Copied
+                        && worker.join(first, item, &mut origins)
+                    {
+                        origins.others.insert((id, dev), item);
+                    }
+                }
+                Ok(NamedAs::Alone(Some(_))) if job.plan.options.strict => {
+                    worker.failed(item, &incomplete(worker.shown(item)));
+                }
                 // This one is copied, and the next ones are linked to it.
-                Ok(false) => {
+                Ok(NamedAs::Alone(why)) => {
                     alone(worker, item);
                     worker.commit();
-                    firsts.insert(id, item);
+                    origins.others.insert((id, dev), item);
+                    let is_copied = job.outcomes.results.state(item) == EntryState::Copied;
+                    worker.not_linked(item, why.filter(|_| is_copied));
                 }
                 Err(error) => worker.failed(item, &error),
             }
         }
         states.record(worker);
-        look_again(worker, linked_items, &origins);
+        look_again(worker, &origins);
     }
+}
+
+/// Files at the destination that have got further names, or can get some.
+#[derive(Default)]
+struct Origins {
+    /// Entries copied beside the first one of their source, which could not be linked to it, or
+    /// taken in its place, by the file system that they are on.
+    others: HashMap<(Identity, u64), RootItem>,
+    /// Names that the copy of each entry was given, or that were there for it.
+    linked: HashMap<RootItem, Vec<RootItem>>,
+}
+
+/// Outcome of giving the copy of a file a further name.
+pub(crate) enum NamedAs {
+    /// It has the name.
+    Linked,
+    /// The file that has the name keeps it: this copy perhaps, or another one with its content.
+    Settled,
+    /// The name is to be that of a copy of its own; with the system's reason where the link is lost.
+    Alone(Option<Errno>),
 }
 
 /// The states of files that were given further names: each name changes the time of change, which
@@ -186,30 +224,33 @@ fn record(worker: &Worker<'_>, names: &[(RootItem, Identity)]) {
 
 /// Updates the outcomes of entries whose number of names was changed by each further name. What is
 /// proven of the first name holds for the others that were its names when they were walked.
-fn look_again(
-    worker: &mut Worker<'_>,
-    mut items: Vec<RootItem>,
-    origins: &HashMap<RootItem, RootItem>,
-) {
+fn look_again(worker: &mut Worker<'_>, origins: &Origins) {
     let job = worker.job;
     if !job.has_manifest() {
         return;
     }
+    let linked = origins.linked.iter();
+    let further = linked.flat_map(|(first, names)| names.iter().map(|name| (*name, Some(*first))));
+    let firsts = origins.linked.keys().map(|first| (*first, None));
+    let mut items: Vec<(RootItem, Option<RootItem>)> = firsts.chain(further).collect();
     items.sort_unstable();
-    items.dedup();
-    for item in items {
+    for (item, first) in items {
         let (state, digest) = (
             job.outcomes.results.state(item),
             job.outcomes.results.digest(item),
         );
-        let mut proof = job.outcomes.results.proof(item);
+        let mut proof = match job.outcomes.results.proof(item) {
+            // The earlier manifest's is about the state before the file got another name.
+            Proof::Kept => Proof::New,
+            proof => proof,
+        };
         let is_there = matches!(state, EntryState::Copied | EntryState::Before);
-        if let (Proof::None, true, Some(first)) = (proof, is_there, origins.get(&item))
-            && let Some((listing, id)) = job.plan.tree.entry(*first)
+        if let (Proof::None, true, Some(first)) = (proof, is_there, first)
+            && let Some((listing, id)) = job.plan.tree.entry(first)
             && let Some(walked) = listing.stat(id)
             && job.is_as_walked(item, &walked)
         {
-            proof = job.outcomes.results.proof(*first);
+            proof = job.outcomes.results.proof(first);
         }
         let Ok(place) = worker.place(item) else {
             continue;
@@ -234,27 +275,40 @@ fn alone(worker: &mut Worker<'_>, item: RootItem) {
 }
 
 impl Worker<'_> {
-    /// Gives a copy of `first` the name of another of its source's names. Returns `Ok(false)` where
-    /// that cannot be, and the file is to be copied.
-    pub(crate) fn link(&mut self, item: RootItem, first: RootItem) -> Result<bool, Error> {
+    /// Gives a copy of `first` the name of another of its source's names.
+    fn link(&mut self, item: RootItem, first: RootItem) -> Result<NamedAs, Error> {
         let job = self.job;
         let (place, origin) = (self.place(item)?, self.place(first)?);
         let Some(found) = self.there(&origin)? else {
-            return Ok(false);
+            return Ok(NamedAs::Alone(None));
         };
         if !self.leads_there(item)? {
-            return Ok(false);
+            return Ok(NamedAs::Alone(None));
         }
         let place = match self.decide_link(place, first, Some(found.id))? {
             Some(Decision::Settled(outcome)) => {
                 job.done(vec![outcome]);
-                return Ok(true);
+                return Ok(NamedAs::Settled);
             }
             Some(Decision::Copy(place)) => place,
-            None => return Ok(false),
+            None => return Ok(NamedAs::Alone(None)),
         };
-        let stage = job.plan.id.stage(&place.dir, &place.target, None);
-        let link = || put::link(&origin.dir, origin.name(), found.id, &place.dir, &stage);
+        let named = self.put_link(&origin, found.id, &place)?;
+        if let NamedAs::Linked = named {
+            self.reported(&place, job.outcomes.results.digest(first))?;
+        }
+        Ok(named)
+    }
+
+    /// Makes a name one of the file that has the name of `origin`, which has to be this one.
+    fn put_link(
+        &mut self,
+        origin: &EntryPlace,
+        id: Identity,
+        place: &EntryPlace,
+    ) -> Result<NamedAs, Error> {
+        let stage = self.job.plan.id.stage(&place.dir, &place.target, None);
+        let link = || put::link(&origin.dir, origin.name(), id, &place.dir, &stage);
         let linked = match link() {
             // Left by a killed run.
             Err(Errno::EXIST) => {
@@ -263,13 +317,134 @@ impl Worker<'_> {
             }
             linked => linked,
         };
-        // Too many names, no links here, or another program has taken the first name.
-        if !matches!(linked, Ok(true)) {
+        match linked {
+            Ok(true) => {}
+            // Another program has taken the first name.
+            Ok(false) => return Ok(NamedAs::Alone(None)),
+            // Too many names, no links here, or another file system.
+            Err(errno) => return Ok(NamedAs::Alone(Some(errno))),
+        }
+        self.job.publish(place, &stage)?;
+        Ok(NamedAs::Linked)
+    }
+
+    /// Like `link`, where the first name was left to what has it: the copy may be linked to that if
+    /// it could be the copy of `first`, and nothing has the further name.
+    fn link_to_existing(&mut self, item: RootItem, first: RootItem) -> Result<NamedAs, Error> {
+        let place = self.place(item)?;
+        if self.there(&place)?.is_some() || self.job.is_left_out(first) {
+            // It is left or replaced as any other file.
+            return Ok(NamedAs::Alone(None));
+        }
+        match self.may_be_copy(first)? {
+            true => self.link(item, first),
+            false => Ok(NamedAs::Alone(Some(Errno::EXIST))),
+        }
+    }
+
+    /// True if the file that has the name of an entry is its copy, or has all that a copy would have,
+    /// whatever made it.
+    fn may_be_copy(&mut self, item: RootItem) -> Result<bool, Error> {
+        let job = self.job;
+        let state = job.outcomes.results.state(item);
+        if matches!(state, EntryState::Copied | EntryState::Before) {
+            return Ok(true);
+        }
+        let place = self.place(item)?;
+        let (Some(there), Some(source)) = (self.there(&place)?, job.plan.tree.stat(item)) else {
+            return Ok(false);
+        };
+        if there.kind() != FileKind::File || source.kind() != FileKind::File {
             return Ok(false);
         }
-        job.publish(&place, &stage)?;
-        self.reported(&place, job.outcomes.results.digest(first))?;
+        let same = match self.is_given_all(&place, &there)? {
+            true => self.compare(&place, &there, &source, false)?,
+            false => Compared::Other,
+        };
+        let Compared::Same(digest) = same else {
+            return Ok(false);
+        };
+        let known = EntryOutcome {
+            meta: job.recorded_meta(&there),
+            digest,
+            ..EntryOutcome::new(item, state)
+        };
+        job.outcomes.results.put([known]);
         Ok(true)
+    }
+
+    /// Makes the copy of `first`, and the names that it was given, further names of the file that
+    /// another of its source's names leads to: that one was there, and this run has made the copy
+    /// before it came to it. Returns false where they stay apart.
+    fn join(&mut self, first: RootItem, kept: RootItem, origins: &mut Origins) -> bool {
+        let mut names = vec![first];
+        names.extend(origins.linked.get(&first).into_iter().flatten());
+        names.retain(|name| self.job.outcomes.results.state(*name) == EntryState::Copied);
+        let is_kept = |found: Result<bool, Error>| found.unwrap_or(false);
+        let is_one = self.leads_to_one(first, kept);
+        if is_kept(is_one) {
+            return false;
+        }
+        if !is_kept(self.may_be_copy(kept)) {
+            self.not_linked(first, Some(Errno::EXIST));
+            return false;
+        }
+        for item in names {
+            match self.rename_to(item, kept) {
+                Ok(NamedAs::Linked) => origins.linked.entry(kept).or_default().push(item),
+                Ok(NamedAs::Alone(why)) => self.not_linked(item, why),
+                Ok(NamedAs::Settled) => {}
+                // It is a whole copy, by itself.
+                Err(error) => {
+                    let errno = error.errno().map(Errno::from_raw_os_error);
+                    self.not_linked(item, errno.or(Some(Errno::EXIST)));
+                }
+            }
+        }
+        origins.linked.remove(&first);
+        true
+    }
+
+    /// True if the names of two entries lead to one file.
+    fn leads_to_one(&mut self, one: RootItem, other: RootItem) -> Result<bool, Error> {
+        let (one, other) = (self.place(one)?, self.place(other)?);
+        let (one, other) = (self.there(&one)?, self.there(&other)?);
+        Ok(one.is_some_and(|one| other.is_some_and(|other| one.id == other.id)))
+    }
+
+    /// Makes the name of a copy that this run has made one of another file with its content.
+    fn rename_to(&mut self, item: RootItem, kept: RootItem) -> Result<NamedAs, Error> {
+        let job = self.job;
+        let (mut place, origin) = (self.place(item)?, self.place(kept)?);
+        let (Some(copy), Some(there)) = (self.existing(&place)?, self.there(&origin)?) else {
+            return Ok(NamedAs::Settled);
+        };
+        let meta = job.outcomes.results.meta(item);
+        if meta.is_some_and(|meta| meta.ino != copy.stat.id.ino) {
+            // Another program's by now.
+            return Ok(NamedAs::Settled);
+        }
+        place.over = Over::This(Box::new(copy));
+        self.put_link(&origin, there.id, &place)
+    }
+
+    fn shown(&self, item: RootItem) -> Vec<u8> {
+        let mut target = Vec::new();
+        self.job.plan.tree.write_target(item, &mut target);
+        self.job.shown(&target)
+    }
+
+    /// Reports that an entry is no further name of another one, though its source is.
+    fn not_linked(&mut self, item: RootItem, why: Option<Errno>) {
+        let Some(errno) = why else {
+            return;
+        };
+        match self.job.plan.options.strict {
+            true => self.job.fail(item, &incomplete(self.shown(item))),
+            false => self
+                .job
+                .lost(item, &mut vec![LostMeta { op: "link", errno }]),
+        }
     }
 
     /// True if the name of a source leads to the file that it was walked as: another program may have

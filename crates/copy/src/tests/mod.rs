@@ -6,6 +6,7 @@ mod conflicts;
 mod edits;
 mod fan_out;
 mod flips;
+mod links;
 mod listed;
 mod moving;
 mod orphans;
