@@ -17,6 +17,7 @@ mod copy_edits;
 mod copy_evidence;
 mod copy_fan_out;
 mod copy_faults;
+mod copy_foreseen;
 mod copy_goes_on;
 mod copy_kill_points;
 mod copy_one_name;

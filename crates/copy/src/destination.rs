@@ -208,6 +208,22 @@ fn top(fd: OwnedFd, path: &[u8], into: bool, names: Vec<Vec<u8>>) -> Result<Top,
     })
 }
 
+/// Warns if a destination has no room for so many bytes.
+pub(crate) fn warn_of_space(top: &Top, bytes: u64, observer: &Observer<'_>) {
+    let Ok(found) = rustix::fs::fstatvfs(&top.fd) else {
+        return;
+    };
+    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    // Some file systems do not say how large they are.
+    if found.f_blocks > 0 && free < bytes {
+        let text = format!(
+            "{}: {bytes} bytes are to be copied, {free} are free",
+            Escaped(if top.path.is_empty() { b"." } else { &top.path })
+        );
+        observer(Event::Warning(&text));
+    }
+}
+
 /// Returns the UUID of the file system that a top is on; empty where it cannot be found out.
 pub(crate) fn file_system(top: &[u8], dev: u64) -> String {
     let path = match top.is_empty() {

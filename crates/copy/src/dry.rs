@@ -1,24 +1,54 @@
 //! A copy without copying: each entry is looked at as the run would look at it, and reported with
-//! the same words.
+//! the same words. What the system would refuse is found as far as looks can tell: sources are
+//! opened, directories asked whether they take names, and the space is reckoned up.
 
+use std::rc::Rc;
+
+use bc_fs::meta::FullStat;
+use bc_fs::path::split;
 use bc_walk::{Error, FileKind};
+use rustix::fs::{Access, AtFlags, StatxAttributes, StatxFlags, accessat, statx};
 use rustix::io::Errno;
 
 use crate::decide::Decision;
+use crate::destination::warn_of_space;
 use crate::job::Job;
 use crate::links::HardLinks;
-use crate::meta::stat_at;
-use crate::place::Over;
+use crate::meta::{is_root, stat, stat_at};
+use crate::options::When;
+use crate::place::{DestDir, EntryPlace, Over};
 use crate::plan::makes_dir;
 use crate::report::EntryReport;
 use crate::results::{EntryOutcome, EntryState};
 use crate::sources::RootItem;
 use crate::worker::Worker;
 
-/// Reports what would become of each entry.
-pub(crate) fn run(job: &Job<'_>) {
+/// Entry that would be made.
+struct ForeseenEntry {
+    over: Over,
+    /// Directory that it would be made in, unless that would be made first.
+    dir: Option<Rc<DestDir>>,
+    /// True if its source would be read.
+    is_read: bool,
+}
+
+impl ForeseenEntry {
+    fn of(place: EntryPlace, is_read: bool) -> ForeseenEntry {
+        let EntryPlace { over, dir, .. } = place;
+        ForeseenEntry {
+            over,
+            dir: Some(dir),
+            is_read,
+        }
+    }
+}
+
+/// Reports what would become of each entry, and warns where there is no room for them. `sharing`:
+/// number of destinations on the same file system.
+pub(crate) fn run(job: &Job<'_>, sharing: u64) {
     let mut worker = Worker::new(job);
     let mut target = Vec::new();
+    let mut bytes = 0_u64;
     let links = HardLinks::find(job);
     for item in job.plan.tree.items() {
         if job.is_over() {
@@ -29,12 +59,101 @@ pub(crate) fn run(job: &Job<'_>) {
             continue;
         }
         job.plan.tree.write_target(item, &mut target);
-        match one(&mut worker, item, &target, &links) {
-            Ok(Some(over)) => job.would_be(item, &over),
+        let foreseen = one(&mut worker, item, &target, &links);
+        let foreseen = foreseen.and_then(|foreseen| match foreseen {
+            Some(made) => worker.may_make(item, &target, &made).map(|()| Some(made)),
+            None => Ok(None),
+        });
+        match foreseen {
+            Ok(Some(made)) => {
+                if made.is_read {
+                    bytes = bytes.saturating_add(room_for(job, item));
+                }
+                job.would_be(item, &made.over);
+            }
             Ok(None) => {}
             Err(error) => worker.failed(item, &error),
         }
     }
+    let bytes = bytes.saturating_mul(sharing);
+    warn_of_space(&job.plan.top, bytes, job.means.observer);
+}
+
+/// Bytes that the copy of a file takes; holes take none.
+fn room_for(job: &Job<'_>, item: RootItem) -> u64 {
+    let size = job.plan.tree.size(item);
+    let stat = job.plan.tree.stat(item);
+    let keeps_holes = job.plan.options.sparse != When::Never;
+    let stored = stat.filter(|_| keeps_holes).map(|stat| stat.blocks * 512);
+    stored.map_or(size, |stored| stored.min(size))
+}
+
+impl Worker<'_> {
+    /// Looks whether an entry could be made.
+    fn may_make(
+        &mut self,
+        item: RootItem,
+        target: &[u8],
+        made: &ForeseenEntry,
+    ) -> Result<(), Error> {
+        let job = self.job;
+        if made.is_read {
+            self.open(item)?;
+        }
+        let Some(dir) = &made.dir else {
+            return Ok(());
+        };
+        if let Err(errno) = takes_names(dir) {
+            return Err(match job.plan.tree.kind(item) {
+                FileKind::Dir => job.not_made(target, errno),
+                _ => job.refused(target, "create", errno),
+            });
+        }
+        if made.over != Over::Nothing && stays_there(dir, split(target).1) {
+            return Err(job.refused(target, "rename", Errno::PERM));
+        }
+        Ok(())
+    }
+
+    /// The same of a link or node, which is reported then.
+    pub(crate) fn foresee_special(&mut self, place: EntryPlace) -> Result<(), Error> {
+        let (item, target) = (place.item, place.target.clone());
+        let made = ForeseenEntry::of(place, false);
+        self.may_make(item, &target, &made)?;
+        self.job.would_be(item, &made.over);
+        Ok(())
+    }
+}
+
+/// Asks whether this user may give names in a directory: not if it is on a file system that is
+/// mounted read-only, nor if it is immutable.
+fn takes_names(dir: &DestDir) -> Result<(), Errno> {
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    match accessat(&dir.fd, c".", access, AtFlags::EACCESS) {
+        // With another effective user it may have no answer.
+        Err(Errno::NOSYS | Errno::INVAL) => Ok(()),
+        asked => asked,
+    }
+}
+
+/// True if the name of a file cannot be taken from it: of an immutable one, nor of one that belongs
+/// to neither this user nor the owner of its sticky directory.
+fn stays_there(dir: &DestDir, name: &[u8]) -> bool {
+    const STICKY: u32 = 0o1000;
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    let Ok(there) = statx(&dir.fd, name, flags, StatxFlags::BASIC_STATS) else {
+        return false;
+    };
+    let there = FullStat::from(&there);
+    let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
+    let own = rustix::process::geteuid().as_raw();
+    let is_kept = || {
+        let above = stat(&dir.fd);
+        above.is_ok_and(|above| {
+            above.mode & STICKY != 0 && above.uid != own && there.stat.uid != own && !is_root()
+        })
+    };
+    there.marks.intersects(fixed) || is_kept()
 }
 
 impl Job<'_> {
@@ -53,23 +172,33 @@ fn done(item: RootItem) -> EntryOutcome {
     EntryOutcome::new(item, EntryState::Copied)
 }
 
-/// Returns how an entry would be copied; `None` where it is settled otherwise.
+/// Returns the entry that would be made; `None` where it is settled otherwise.
 fn one(
     worker: &mut Worker<'_>,
     item: RootItem,
     target: &[u8],
     links: &HardLinks,
-) -> Result<Option<Over>, Error> {
+) -> Result<Option<ForeseenEntry>, Error> {
     let job = worker.job;
+    let kind = job.plan.tree.kind(item);
+    let first = links.first_of(item);
+    let first = first.map(|first| (first, job.outcomes.results.state(first)));
+    let is_made = |(_, state): &(RootItem, EntryState)| {
+        matches!(state, EntryState::Copied | EntryState::Before)
+    };
+    let first = first.filter(is_made);
     let place = match worker.place(item) {
         Ok(place) => place,
         // The directory would be made first.
         Err(error) if error.errno() == Some(Errno::NOENT.raw_os_error()) => {
-            return Ok(Some(Over::Nothing));
+            return Ok(Some(ForeseenEntry {
+                over: Over::Nothing,
+                dir: None,
+                is_read: kind == FileKind::File && first.is_none(),
+            }));
         }
         Err(error) => return Err(error),
     };
-    let kind = job.plan.tree.kind(item);
     if kind == FileKind::Dir {
         if target.is_empty() {
             job.done(vec![done(item)]);
@@ -82,12 +211,9 @@ fn one(
         if !is_made {
             job.done(vec![done(item)]);
         }
-        return Ok(is_made.then_some(Over::Nothing));
+        return Ok(is_made.then(|| ForeseenEntry::of(place, false)));
     }
-    let first = links.first_of(item);
-    if let Some((first, state)) = first.map(|first| (first, job.outcomes.results.state(first)))
-        && matches!(state, EntryState::Copied | EntryState::Before)
-    {
+    if let Some((first, state)) = first {
         let found = match state {
             EntryState::Before => worker
                 .place(first)
@@ -97,7 +223,7 @@ fn one(
         };
         let id = found.map(|found| found.id);
         if let Some(decision) = worker.decide_link(place.clone(), first, id)? {
-            return Ok(settled(job, decision));
+            return Ok(settled(job, decision, false));
         }
     }
     if kind != FileKind::File {
@@ -105,14 +231,14 @@ fn one(
     }
     let walked = job.plan.tree.stat(item);
     match walked {
-        Some(walked) => Ok(settled(job, worker.decide(place, &walked)?)),
-        None => Ok(Some(Over::Nothing)),
+        Some(walked) => Ok(settled(job, worker.decide(place, &walked)?, true)),
+        None => Ok(Some(ForeseenEntry::of(place, true))),
     }
 }
 
-fn settled(job: &Job<'_>, decision: Decision) -> Option<Over> {
+fn settled(job: &Job<'_>, decision: Decision, is_read: bool) -> Option<ForeseenEntry> {
     match decision {
-        Decision::Copy(place) => Some(place.over),
+        Decision::Copy(place) => Some(ForeseenEntry::of(place, is_read)),
         Decision::Settled(outcome) => {
             job.done(vec![outcome]);
             None

@@ -17,8 +17,9 @@ use rustix::fs::Mode;
 use crate::data::single::medium;
 use crate::data::small::{SMALL, small};
 use crate::data::{HUGE, huge};
-use crate::destination::{self, Source, Top};
+use crate::destination::{self, Source, warn_of_space};
 use crate::dirs::finish_dirs;
+use crate::dry;
 use crate::error::system_error;
 use crate::event::{Copied, CopyProgress, Event, Observer, Relay};
 use crate::job::{Begun, DestinationObserver, Job};
@@ -135,7 +136,11 @@ fn fan_out_to(
         job.know_recorded(recorded(job.plan.options, &job.plan.top, &job.plan.tree));
     }
     match options.dry_run {
-        true => jobs.iter().for_each(crate::dry::run),
+        true => jobs.iter().for_each(|job| {
+            let dev = job.plan.top.id.dev;
+            let there = jobs.iter().filter(|other| other.plan.top.id.dev == dev);
+            dry::run(job, there.count() as u64);
+        }),
         false => run(&jobs)?,
     }
     let mut done = jobs.into_iter().map(|job| finish(job, missing));
@@ -218,8 +223,10 @@ fn start<'a>(
     let tree = SourceTree::new(walked, &begun.top.names);
     let bytes = survey(&tree, progress);
     let observer = reported.observer;
-    let there = tops.iter().filter(|dev| **dev == begun.top.id.dev).count();
-    warn_of_space(&begun.top, bytes.saturating_mul(there as u64), observer);
+    if !options.dry_run {
+        let there = tops.iter().filter(|dev| **dev == begun.top.id.dev).count();
+        warn_of_space(&begun.top, bytes.saturating_mul(there as u64), observer);
+    }
     resume::start(&mut begun, options, observer);
     let manifest = manifest_target(options, &begun.top, &tree);
     let job = Job::new(options, begun, tree, manifest, progress, reported, cancel);
@@ -250,20 +257,6 @@ fn survey(tree: &SourceTree, progress: &CopyProgress) -> u64 {
     progress.files_total.fetch_add(tree.len().into(), Relaxed);
     progress.bytes_total.fetch_add(bytes, Relaxed);
     bytes
-}
-
-fn warn_of_space(top: &Top, bytes: u64, observer: &Observer<'_>) {
-    let Ok(found) = rustix::fs::fstatvfs(&top.fd) else {
-        return;
-    };
-    let free = found.f_bavail.saturating_mul(found.f_frsize);
-    if free > 0 && free < bytes {
-        let text = format!(
-            "{}: {bytes} bytes are to be copied, {free} are free",
-            Escaped(if top.path.is_empty() { b"." } else { &top.path })
-        );
-        observer(Event::Warning(&text));
-    }
 }
 
 /// Entries by the way in which they are copied.

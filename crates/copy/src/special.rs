@@ -109,8 +109,7 @@ impl Worker<'_> {
             }
         };
         if job.plan.options.dry_run {
-            job.would_be(item, &place.over);
-            return Ok(());
+            return self.foresee_special(place);
         }
         self.lost = lost;
         self.make(&place, thing.thing(), &wanted)

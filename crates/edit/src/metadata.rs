@@ -384,14 +384,7 @@ impl<'fd> Subject<'fd> {
     /// true if there is a list.
     fn cut_to_group(&self) -> Result<bool, Errno> {
         let mut reader = XattrReader::new(&[]);
-        let list = match &self.path {
-            None => reader.value(Attributed::Open(self.fd), ACCESS_ACL),
-            Some(path) => {
-                let held: Attributed<'_, NoFile> = Attributed::Through(path.as_bytes());
-                reader.value(held, ACCESS_ACL)
-            }
-        };
-        let list = match list.map_err(Errno::from) {
+        let list = match self.list(&mut reader, ACCESS_ACL) {
             Ok(Some(list)) => list,
             Ok(None) | Err(Errno::NOSYS) => return Ok(false),
             Err(errno) => return Err(errno),
@@ -416,8 +409,30 @@ impl<'fd> Subject<'fd> {
         });
         match removed {
             Err(Errno::NODATA | Errno::NOTSUP | Errno::NOSYS) => Ok(()),
+            // The system refuses that to others than the owner before it looks whether there is one.
+            Err(Errno::PERM | Errno::ACCESS)
+                if self.list(&mut XattrReader::new(&[]), list) == Ok(None) =>
+            {
+                Ok(())
+            }
             removed => removed,
         }
+    }
+
+    /// Reads an access control list.
+    fn list<'r>(
+        &self,
+        reader: &'r mut XattrReader,
+        list: &[u8],
+    ) -> Result<Option<&'r [u8]>, Errno> {
+        let read = match &self.path {
+            None => reader.value(Attributed::Open(self.fd), list),
+            Some(path) => {
+                let held: Attributed<'_, NoFile> = Attributed::Through(path.as_bytes());
+                reader.value(held, list)
+            }
+        };
+        read.map_err(Errno::from)
     }
 }
 

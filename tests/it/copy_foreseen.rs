@@ -1,0 +1,68 @@
+//! What `bc copy` says of what it cannot do: links that a mount parts, and refusals that a dry run
+//! foresees.
+
+use bc_testkit::{TestTree, is_root, left_out};
+
+use crate::common::Bc;
+use crate::file_systems::script;
+
+/// Names on each side of a mount are one file there, and that is all that can be.
+#[test]
+fn links_across_a_mount_are_reported() {
+    let t = TestTree::new();
+    t.write("r/a", "abc").dir("r/m").dir("to/m");
+    for name in ["m/b", "m/c", "z"] {
+        t.hard_link("r/a", format!("r/{name}"));
+    }
+    let text = "mount -t tmpfs none to/m || { echo cannot mount >&2; exit 77; }
+        $BC copy -T r to; stat -c %h to/a to/m/b to/m/c to/z; $BC copy -T r to
+        rm -r to/a to/z to/m/*; $BC copy --strict-metadata --restart -T r to || echo rc $?";
+    let Some(out) = script(&t, text) else { return };
+    out.stdout_is("2\n2\n2\n2\nrc 1\n")
+        .stderr_has("to/m/b: link: Invalid cross-device link")
+        .stderr_has("1 properties could not be given");
+}
+
+#[test]
+fn a_dry_run_finds_what_would_be_refused() {
+    let t = TestTree::new();
+    t.write("r/a", "abc")
+        .write("r/closed", "abc")
+        .write("r/d/f", "abc");
+    t.mode("r/closed", 0o000)
+        .dir("own")
+        .mode("own", 0o755)
+        .dir("open")
+        .mode("open", 0o777);
+    if !is_root() {
+        left_out("only root can act for another user");
+    } else {
+        let dry = |to: &str| {
+            t.bc_line(&format!("copy --dry-run r {to}"))
+                .as_nobody()
+                .go()
+        };
+        let open = dry("open");
+        open.code(1)
+            .stderr_has("r/closed: open: Permission denied")
+            .stderr_has("4 copied, 1 failed");
+        let own = dry("own");
+        own.code(1).stderr_has("own/r: mkdir: Permission denied");
+        own.stderr_has("own/r/a: make its directory: Permission denied");
+        // Nobody's directory in one that nobody has: there is no list to be removed.
+        t.dir("open/r").mode("open/r", 0o777);
+        let run = t.bc_line("copy -T r open/r").as_nobody().go();
+        assert!(!run.error_text().contains("inherited"), "{run}");
+    }
+    let text = "mkdir ro small; mount -t tmpfs -o ro none ro || { echo cannot mount >&2; exit 77; }
+        mount -t tmpfs -o size=64k none small; head -c 100000 /dev/zero | tr '\\0' x > r/large
+        $BC copy --dry-run r ro || echo rc $?; $BC copy --dry-run r small || echo rc $?";
+    let Some(out) = script(&t, text) else { return };
+    let text = out.text();
+    assert!(
+        text.starts_with("rc 2\n+ small/r\n") && text.ends_with("/large\n"),
+        "{out}"
+    );
+    out.stderr_has("ro/r: mkdir: Read-only file system")
+        .stderr_has("small: 100009 bytes are to be copied");
+}
