@@ -45,7 +45,7 @@ fn write(
 ) -> io::Result<()> {
     output.paint(meaning, mark.as_bytes())?;
     output.write_all(b" ")?;
-    output.write_all(&output.shown(path))?;
+    output.write_all(bc_fs::escape(path).as_bytes())?;
     if let Some(why) = why {
         write!(output, ": {why}")?;
     }

@@ -36,8 +36,8 @@ fn write_group(
 ) -> io::Result<()> {
     groups.begin()?;
     let mut line = |path: &[u8]| {
-        let shown = groups.output.shown(path);
-        groups.output.write_all(&[&shown, &b"\n"[..]].concat())
+        let shown = bc_fs::escape(path);
+        groups.output.write_all(&[shown.as_bytes(), b"\n"].concat())
     };
     if let Some(known) = known {
         let manifest = offline.manifests[known.answer.manifest].path();

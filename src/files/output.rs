@@ -161,7 +161,8 @@ impl Output {
         self.obeyed(OFF)
     }
 
-    /// Returns a path as this output has it: escaped for a person, byte for byte for a program.
+    /// Returns a path as this output has it in a format that quotes paths by itself: escaped for a
+    /// person, byte for byte for a program.
     pub fn shown<'p>(&self, path: &'p [u8]) -> Cow<'p, [u8]> {
         match self.terminal {
             true => escaped(path),
@@ -169,12 +170,9 @@ impl Output {
         }
     }
 
-    /// Writes a line with the name of a file, [`shown`](Output::shown) so that names stand out.
+    /// Writes a line with the name of a file, escaped wherever it goes: no name ends the line.
     pub fn name_line(&mut self, path: &[u8]) -> io::Result<()> {
-        match self.terminal {
-            true => self.path(&escaped(path))?,
-            false => self.write_all(path)?,
-        }
+        self.path(&escaped(path))?;
         self.write_all(b"\n")
     }
 

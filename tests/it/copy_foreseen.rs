@@ -1,10 +1,41 @@
-//! What `bc copy` says of what it cannot do: links that a mount parts, and refusals that a dry run
-//! foresees.
+//! What `bc copy` says: lines whose names end no line, links that a mount parts, and refusals that a
+//! dry run foresees.
 
 use bc_testkit::{TestTree, is_root, left_out};
 
 use crate::common::Bc;
 use crate::file_systems::script;
+
+#[test]
+fn each_line_has_one_name_wherever_it_goes() {
+    let t = TestTree::new();
+    t.write_bytes(b"r/new\nline", "1")
+        .write_bytes(b"r/\x1b[31m\xff\\", "2");
+    let lines = "+ to\n+ to/\\x1b[31m\\xff\\\\\n+ to/new\\nline\n";
+    t.bc_line("copy --itemize --dry-run r to")
+        .go()
+        .code(0)
+        .stdout_is(lines);
+    t.bc_line("copy --itemize r to")
+        .go()
+        .code(0)
+        .stdout_is(lines);
+    let out = t.bc_line("dup r to").go();
+    out.stdout_is("r/\\x1b[31m\\xff\\\\\nto/\\x1b[31m\\xff\\\\\n\nr/new\\nline\nto/new\\nline\n");
+    t.write_bytes(b"one/new\nline", "alone");
+    let unique = |more: &str| {
+        t.bc_line(&format!("dup unique {more} one --reference=r"))
+            .go()
+    };
+    unique("").stdout_is("one/new\\nline\n");
+    assert_eq!(unique("-0").stdout, b"one/new\nline\0");
+    let dirs = t
+        .write_bytes(b"a\nb/f", "x")
+        .write_bytes(b"c\nd/f", "x")
+        .bc_line("dup dirs .")
+        .go();
+    assert!(dirs.text().contains("./a\\nb/\n./c\\nd/\n"), "{dirs}");
+}
 
 /// Names on each side of a mount are one file there, and that is all that can be.
 #[test]

@@ -445,8 +445,13 @@ fn programs_get_exact_names() {
         )
         .unwrap();
     }
-    raw("dup r", [b"", b"\n"]);
     raw("dup --format=fdupes r", [b"", b"\n"]);
+    // Text has a name a line, whoever reads it.
+    let text = t.bc_line("dup r").go();
+    for name in NAMES {
+        let line = bc_fs::escape(&[b"r/d ", *name, b"/", name].concat()).into_owned();
+        assert!(text.lines().contains(&line.as_bytes()), "{line}: {text}");
+    }
     let lines = every_format();
     let json = lines.iter().filter(|line| line.contains("=json"));
     let stdout: Vec<String> = json.cloned().collect();

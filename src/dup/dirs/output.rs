@@ -68,7 +68,7 @@ pub fn text(report: &DirsReport<'_>, output: &mut Output) -> io::Result<()> {
         let files = format!(", {} in each", counted(group.files, "file", "files"));
         groups.begin_copies(group.bytes, group.dirs.len(), &files)?;
         for dir in &group.dirs {
-            let line = [&path(report, *dir, groups.output), &b"\n"[..]].concat();
+            let line = [&path(report, *dir), &b"\n"[..]].concat();
             groups.output.write_all(&line)?;
         }
     }
@@ -100,29 +100,29 @@ pub fn text(report: &DirsReport<'_>, output: &mut Output) -> io::Result<()> {
 }
 
 /// Returns a directory's path with a slash at its end.
-fn path(report: &DirsReport<'_>, dir: DirId, output: &Output) -> Vec<u8> {
+fn path(report: &DirsReport<'_>, dir: DirId) -> Vec<u8> {
     let mut path = report.scan.listing.dir_path(dir);
     if path.last() != Some(&b'/') {
         path.push(b'/');
     }
-    output.shown(&path).into_owned()
+    bc_fs::escape(&path).into_owned().into_bytes()
 }
 
 fn contained(report: &DirsReport<'_>, one: &Contained, output: &mut Output) -> io::Result<()> {
-    output.write_all(&path(report, one.dir, output))?;
+    output.write_all(&path(report, one.dir))?;
     let (between, after): (&[u8], &[u8]) = match (one.is_mutual, report.options.names) {
         (true, DirNames::Compare) => (b" and ", b": same contents, other names"),
         (true, DirNames::Ignore) => (b" and ", b": same contents, not as often"),
         (false, _) => (b" is contained in ", b""),
     };
     output.write_all(between)?;
-    output.write_all(&path(report, one.within, output))?;
+    output.write_all(&path(report, one.within))?;
     output.write_all(after)?;
     output.write_all(b"\n")
 }
 
 fn offline(report: &DirsReport<'_>, one: &OfflineDir, output: &mut Output) -> io::Result<()> {
-    output.write_all(&path(report, one.dir, output))?;
+    output.write_all(&path(report, one.dir))?;
     let files = match one.files {
         1 => "its file is".to_owned(),
         files => format!("all {} files are", thousands(files)),
@@ -130,7 +130,7 @@ fn offline(report: &DirsReport<'_>, one: &OfflineDir, output: &mut Output) -> io
     write!(output, ": {files} in ")?;
     for (nth, number) in one.manifests.iter().enumerate() {
         output.write_all(if nth == 0 { b"" } else { b" and " })?;
-        output.write_all(&output.shown(report.manifests[*number]))?;
+        output.write_all(bc_fs::escape(report.manifests[*number]).as_bytes())?;
     }
     if one.filtered > 0 {
         let entries = counted(one.filtered, "entry", "entries");
@@ -140,9 +140,9 @@ fn offline(report: &DirsReport<'_>, one: &OfflineDir, output: &mut Output) -> io
 }
 
 fn similar(report: &DirsReport<'_>, one: &Similar, output: &mut Output) -> io::Result<()> {
-    output.write_all(&path(report, one.dirs[0], output))?;
+    output.write_all(&path(report, one.dirs[0]))?;
     output.write_all(b" and ")?;
-    output.write_all(&path(report, one.dirs[1], output))?;
+    output.write_all(&path(report, one.dirs[1]))?;
     // Never more than there is: 99.99 % is not all.
     writeln!(output, ": {} % in common", one.percent().floor())
 }

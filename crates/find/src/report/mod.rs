@@ -72,7 +72,8 @@ impl ReportFormat {
     }
 }
 
-/// Spelling of names in the formats that print them as they are: text, fdupes, CSV, script.
+/// Spelling of names in the formats that print them as they are: fdupes, CSV, script. Text has each in
+/// one line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PathSpelling {
     /// Byte for byte, for programs.
@@ -111,7 +112,7 @@ impl ScanReport<'_> {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         match format {
-            ReportFormat::Text => text(self, names, out),
+            ReportFormat::Text => text(self, PathSpelling::OneLine, out),
             ReportFormat::Fdupes => fdupes(self, names, out),
             ReportFormat::Json => json::document(self, out),
             ReportFormat::Jsonl => json::lines(self, out),
