@@ -118,7 +118,7 @@ pub struct CopyArgs {
     /// Digest that is taken on the way, or none
     #[arg(short = 't', long = "algorithm", alias = "type", value_name = "ALG", default_value = "blake3", value_parser = algorithm)]
     pub algorithm: Digesting,
-    /// Manifest file, or none [default: .bc-copy-manifest.jsonl in the destination directory]
+    /// Manifest file, - (stdout) or none [default: .bc-copy-manifest.jsonl in the destination directory]
     #[arg(long, value_name = "FILE|none")]
     pub manifest: Option<OsString>,
     /// Begin anew what an interrupted run has begun

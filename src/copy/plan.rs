@@ -6,6 +6,7 @@ use bc_copy::{CopyOptions, ManifestPlace, OnConflict, Target};
 use bc_walk::Metadata;
 
 use super::args::CopyArgs;
+use crate::parse::args::is_dash;
 use crate::parse::environment::state_dir;
 use crate::session::{Outcome, Session, now};
 
@@ -101,6 +102,15 @@ pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<CopyPlan> {
     options.manifest = match &args.manifest {
         None => ManifestPlace::Destination,
         Some(name) if name == "none" => ManifestPlace::None,
+        Some(name) if is_dash(name) => {
+            if args.itemize && !args.dry_run {
+                let text = "--itemize and --manifest=-: both would write to standard output";
+                return Err(session.fatal(text));
+            }
+            // One that is closed is found before anything is copied.
+            drop(session.output(None)?);
+            ManifestPlace::File("/dev/stdout".into())
+        }
         Some(file) => ManifestPlace::File(file.into()),
     };
     options.restart = args.restart;

@@ -14,13 +14,15 @@ use super::output;
 use super::plan::plan;
 use crate::files::output::OutputLines;
 use crate::files::overlap::Given;
+use crate::parse::args::is_dash;
 use crate::report::Exit;
 use crate::report::diagnostic::Diagnostic;
 use crate::session::progress::{Display, ProgressCounts};
 use crate::session::{Outcome, Session, signals};
 
 pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
-    let written = args.manifest.as_deref().filter(|name| *name != "none");
+    let written = args.manifest.as_deref();
+    let written = written.filter(|name| *name != "none" && !is_dash(name));
     // The engine ensures that no manifest replaces a source or a destination.
     let given = Given::default().operands(&args.paths).operands(&args.to);
     let written = written.map(Path::new);

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use bc_digest::{Algorithm, Batch, CpuFeatures};
 use bc_hash::check::{Verdict, check_lines};
 use bc_hash::{ExpectedDigests, HashOptions, HashProgress, Totals, Trial};
+use rustix::io::Errno;
 
 use super::args::CheckArgs;
 use super::loaded::{Loaded, load};
@@ -17,6 +18,7 @@ use super::unlisted::{self, normal};
 use super::verdicts::{self, Counts};
 use crate::files::output::Output;
 use crate::files::overlap::Given;
+use crate::report::diagnostic::Diagnostic;
 use crate::report::{Exit, details};
 use crate::session::progress::Display;
 use crate::session::{Outcome, Session};
@@ -26,6 +28,13 @@ pub fn run(args: &CheckArgs) -> Outcome<Exit> {
     let mut session = Session::start("hash", "check", &args.common, &given, None)?;
     if args.manifests.is_empty() {
         return Err(session.fatal("no MANIFEST given; see --help, or 'bc hash PATH' makes one"));
+    }
+    if let Some(base) = &args.base {
+        let found = std::fs::metadata(base).and_then(|found| match found.is_dir() {
+            true => Ok(()),
+            false => Err(io::ErrorKind::NotADirectory.into()),
+        });
+        found.map_err(|error| session.fatal(Diagnostic::failed(base, "stat", &error)))?;
     }
     let progress = Arc::new(HashProgress::default());
     let display = Display::start(
@@ -117,7 +126,8 @@ impl Check<'_> {
         }
         let lines = 0..loaded.wanted.len();
         session.spare_listed(lines.map(|line| loaded.wanted.path(line)))?;
-        let verdicts = self.verify(&shown, &mut loaded)?;
+        let mut verdicts = self.verify(&shown, &mut loaded)?;
+        let of_dirs = explain(&loaded.wanted, &mut verdicts);
         if session.cancel.is_cancelled() {
             return Ok(Ok(()));
         }
@@ -125,6 +135,12 @@ impl Check<'_> {
         let (output, wanted) = (&mut self.output, &loaded.wanted);
         let written = verdicts::write(args, session, output, wanted, &verdicts, &mut counts);
         let exit = verdicts::summary(args, session, &shown, &loaded, &counts);
+        if of_dirs && !args.status {
+            session.report.always(format_args!(
+                "{shown}: lines that end in / are digests of directories, which check does not compute; make \
+                 the list again and compare both: bc hash diff {shown} NEW"
+            ));
+        }
         self.exit = self.exit.worst(exit);
         Ok(written)
     }
@@ -193,6 +209,31 @@ impl Check<'_> {
         self.exit = self.exit.worst(self.session.report.exit());
         Ok(written)
     }
+}
+
+/// Explains why some lines cannot be checked: that of standard input names no file. Returns true if
+/// any is of a directory.
+fn explain(wanted: &ExpectedDigests, verdicts: &mut [Verdict]) -> bool {
+    let mut of_dirs = false;
+    for (line, verdict) in verdicts.iter_mut().enumerate() {
+        let Verdict::Failed(error) = verdict else {
+            continue;
+        };
+        let (path, errno) = (
+            wanted.path(line),
+            error.errno().map(Errno::from_raw_os_error),
+        );
+        match (path, errno) {
+            (b"-", Some(Errno::NOENT)) => {
+                let why =
+                    "was standard input, which is not read again; './-' is a file of that name";
+                **error = bc_walk::Error::with_message(path, "open", why);
+            }
+            (path, Some(Errno::ISDIR)) => of_dirs |= path.ends_with(b"/"),
+            _ => {}
+        }
+    }
+    of_dirs
 }
 
 /// Verifies attempts at one line of a list. The whole list fits, so the few tried of it do.

@@ -1,5 +1,5 @@
-//! What `bc copy` says: lines whose names end no line, links that a mount parts, and refusals that a
-//! dry run foresees.
+//! What `bc copy` says: lines whose names end no line, a manifest to standard output, links that a
+//! mount parts, and refusals that a dry run foresees.
 
 use bc_testkit::{TestTree, is_root, left_out};
 
@@ -35,6 +35,62 @@ fn each_line_has_one_name_wherever_it_goes() {
         .bc_line("dup dirs .")
         .go();
     assert!(dirs.text().contains("./a\\nb/\n./c\\nd/\n"), "{dirs}");
+}
+
+#[test]
+fn a_dash_is_standard_output() {
+    let t = TestTree::new();
+    t.write("r/a", "abc");
+    let out = t.bc_line("copy --manifest=- r to").go();
+    out.code(0);
+    assert!(
+        !t.exists("-") && out.text().starts_with("{\"type\":\"header\""),
+        "{out}"
+    );
+    t.write("m", out.text());
+    t.bc_line("integrity verify to m").go().code(0);
+    t.bc_line("copy --manifest=- --itemize r other")
+        .go()
+        .code(2)
+        .stderr_has("--itemize");
+    assert!(!t.exists("other"));
+    let closed = t
+        .run("sh")
+        .args(["-c", "\"$0\" copy --manifest=- r other >&-"]);
+    closed.arg(crate::common::BC).go().code(2);
+    assert!(!t.exists("other"));
+}
+
+/// The manifest of a tree that is itself a copy is not that of the next one.
+#[test]
+fn a_manifest_that_is_not_copied_is_named() {
+    let t = TestTree::new();
+    t.write("r/a", "abc");
+    t.bc_line("copy r one").go().code(0);
+    for line in ["copy --dry-run one two", "copy one two"] {
+        let says = "one/.bc-copy-manifest.jsonl: is not copied: the manifest of this copy";
+        t.bc_line(line).go().code(0).stderr_has(says);
+    }
+}
+
+#[test]
+fn a_link_on_the_way_is_named() {
+    let t = TestTree::new();
+    t.write("r/d/e/f", "abc")
+        .write("r/k/f", "abc")
+        .dir("elsewhere")
+        .write("to/k", "file");
+    t.symlink("../elsewhere", "to/d");
+    for line in ["copy -T --dry-run r to", "copy -T r to"] {
+        t.bc_line(line)
+            .go()
+            .code(1)
+            .stderr_has("to/d: mkdir: is a symbolic link there, which is not followed")
+            .stderr_has(
+                "to/d/e/f: open directory: to/d is a symbolic link there, which is not followed",
+            )
+            .stderr_has("to/k/f: open directory: to/k is no directory there");
+    }
 }
 
 /// Names on each side of a mount are one file there, and that is all that can be.

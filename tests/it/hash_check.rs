@@ -410,3 +410,36 @@ fn bad_manifests() {
         .code(0)
         .stdout_is("a: OK\na: OK\na: OK\n");
 }
+
+/// Lines and places that check cannot read say why, and what can be done.
+#[test]
+fn what_no_check_reads_is_explained() {
+    let t = TestTree::new();
+    t.write("r/d/f", "abc");
+    let sums = t.bc_line("hash -t sha256 r").go().text();
+    t.write("SUMS", sums);
+    for (base, says) in [
+        ("nope", "nope: stat: No such file or directory"),
+        ("SUMS", "SUMS: stat: "),
+    ] {
+        let run = t
+            .bc()
+            .args(["hash", "check", &format!("--base={base}"), "SUMS"])
+            .go();
+        run.code(2).stderr_has(says).stdout_is("");
+    }
+    t.bc()
+        .args(["hash", "--dirs", ""])
+        .go()
+        .code(1)
+        .stderr_has("bc hash: '': stat: ");
+    let dirs = t.bc_line("hash --dirs -t sha256 r").go().text();
+    t.write("DIRS", dirs);
+    let out = t.bc_line("hash check DIRS").go();
+    out.code(1).stderr_has("bc hash diff DIRS NEW");
+    t.write("STDIN", format!("{ABC}  -\n"));
+    let out = t.bc_line("hash check --type=sha256 STDIN").go();
+    out.code(1)
+        .stderr_has("-: open: was standard input")
+        .stdout_is("-: FAILED open or read\n");
+}

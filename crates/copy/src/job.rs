@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use bc_digest::Digest;
+use bc_fs::Escaped;
 use bc_fs::known::MountSession;
 use bc_fs::mount::{Answer, Traits, traits_or_unknown};
 use bc_fs::path::split;
@@ -15,7 +16,7 @@ use bc_fs::shortage::{Shortage, is_shortage};
 use bc_integrity::meta_of;
 use bc_manifest::integrity::Meta;
 use bc_pool::Cancel;
-use bc_walk::{Error, FileKind, FileStat, OwnFile, Stamp};
+use bc_walk::{Error, ErrorKind, FileKind, FileStat, OwnFile, PathAbove, Stamp};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, getrlimit};
@@ -24,7 +25,7 @@ use crate::destination::Top;
 use crate::event::{CopyProgress, Event, Observer, Relay, Why};
 use crate::lock;
 use crate::manifest::earlier::TreeRecords;
-use crate::meta::Giving;
+use crate::meta::{Giving, stat_at};
 use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
 use crate::place::{DestDir, Existing, is_settled_at};
 use crate::plan::CopyOrder;
@@ -390,7 +391,31 @@ impl<'a> Job<'a> {
             }
             dir = split(dir).0;
         }
-        Error::new(self.shown(target), "open directory", errno)
+        drop(unmade);
+        let shown = self.shown(target);
+        match self.no_directory_above(target) {
+            Some(above) if matches!(errno, Errno::LOOP | Errno::NOTDIR) => {
+                Error::of_kind(shown, "open directory", ErrorKind::Above(above))
+            }
+            _ => Error::new(shown, "open directory", errno),
+        }
+    }
+
+    /// Returns the first path above a target at which there is something else than a directory.
+    fn no_directory_above(&self, target: &[u8]) -> Option<PathAbove> {
+        let dir = split(target).0;
+        let slashes = dir.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        let ends = slashes.map(|(at, _)| at).chain([dir.len()]);
+        for end in ends {
+            let there = stat_at(&self.plan.top.fd, &dir[..end]).ok()?;
+            let what = match there.kind() {
+                FileKind::Dir => continue,
+                FileKind::Symlink => "is a symbolic link there, which is not followed",
+                _ => "is no directory there",
+            };
+            return Some(PathAbove::new(self.shown(&dir[..end]).len(), what));
+        }
+        None
     }
 
     pub(crate) fn fail(&self, item: RootItem, error: &Error) {
@@ -538,6 +563,12 @@ impl<'a> Job<'a> {
             let error = Error::with_message(self.shown(&target), "copy", text);
             return self.fail(item, &error);
         }
+        let text = format!(
+            "{}: is not copied: {}",
+            Escaped(&self.plan.tree.source_path(item)),
+            Why::Manifest.text()
+        );
+        (self.means.observer)(Event::Note(&text));
         self.report(item, EntryReport::Skipped(Why::Manifest));
         self.done(vec![EntryOutcome::new(item, EntryState::Skipped)]);
     }

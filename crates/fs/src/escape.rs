@@ -69,12 +69,22 @@ pub fn escape_pieces<'a>(
 }
 
 /// Shows a path as [`escape`](fn@escape) does, where a `Display` is wanted. The text does not have
-/// to lead back to the file; the machine-readable formats have encodings for that.
+/// to lead back to the file; the machine-readable formats have encodings for that. The empty path is
+/// `''`.
+///
+/// ```
+/// use bc_fs::Escaped;
+/// assert_eq!(format!("{} {}", Escaped(b"a\nb"), Escaped(b"")), r"a\nb ''");
+/// ```
 pub struct Escaped<'a>(pub &'a [u8]);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&escape(self.0))
+        match self.0 {
+            // A message that names nothing could not be read.
+            b"" => f.write_str("''"),
+            path => f.write_str(&escape(path)),
+        }
     }
 }
 

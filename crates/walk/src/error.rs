@@ -36,6 +36,25 @@ pub enum ErrorKind {
     Refused(&'static str),
     /// Lines of a file of patterns that mean nothing, and are left out.
     BadLine(BadLine),
+    /// A path above it is no directory.
+    Above(PathAbove),
+}
+
+/// A path above another one, and why nothing is below it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct PathAbove {
+    /// Number of bytes that it is of the whole path.
+    pub len: usize,
+    /// What it is.
+    pub what: &'static str,
+}
+
+impl PathAbove {
+    /// Makes it of the first bytes of a path.
+    pub fn new(len: usize, what: &'static str) -> PathAbove {
+        PathAbove { len, what }
+    }
 }
 
 /// The first line of a file of patterns that cannot be understood.
@@ -115,6 +134,10 @@ impl Error {
                     _ => format!("; so are {others} other lines"),
                 };
                 format!("line {line} is left out: {why}{more}")
+            }
+            ErrorKind::Above(PathAbove { len, what }) => {
+                let above = self.path.get(..len).unwrap_or(&self.path);
+                format!("{} {what}", bc_fs::Escaped(above))
             }
         }
     }

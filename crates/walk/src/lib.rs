@@ -60,7 +60,7 @@ mod wild;
 pub use bc_fs::meta::{BasicStat, FileKind, FileStat, Identity, Stamp};
 pub use bc_pool::Workers;
 pub use dir_fds::DirFdCache;
-pub use error::{BadLine, Error, ErrorKind};
+pub use error::{BadLine, Error, ErrorKind, PathAbove};
 pub use filter::{Gap, SkipReason, Skipped, SkippedPath};
 pub use globs::{GlobError, Globs};
 pub use identity::OwnFile;
