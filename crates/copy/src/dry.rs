@@ -144,7 +144,7 @@ fn stays_there(dir: &DestDir, name: &[u8]) -> bool {
     let Ok(there) = statx(&dir.fd, name, flags, StatxFlags::BASIC_STATS) else {
         return false;
     };
-    let there = FullStat::from(&there);
+    let there = FullStat::of_statx(&there);
     let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
     let own = rustix::process::geteuid().as_raw();
     let is_kept = || {

@@ -230,7 +230,8 @@ pub struct FullStat {
 }
 
 impl FullStat {
-    fn of_statx(found: &Statx) -> FullStat {
+    /// Returns what `statx` has found.
+    pub fn of_statx(found: &Statx) -> FullStat {
         FullStat {
             stat: FileStat::from(found),
             atime_ns: nanoseconds(found.stx_atime.tv_sec, found.stx_atime.tv_nsec),
