@@ -43,6 +43,82 @@ pub enum CopyCommand {
     Copy(Box<CopyArgs>),
 }
 
+const AFTER_MOVE: &str = "\
+Examples:
+  bc move photos /media/disk            into /media/disk, as mv does; copied and proven if that is another disk
+  bc move -T photos /media/disk/2024    exactly there; directories that are there are merged
+  bc move photos /media/disk            once more, after kill -9 or a power cut: goes on
+  bc move --dry-run photos /media/disk  what would be moved, and what would stay
+
+Within a file system a source is renamed, never over anything. To another one it is copied as bc copy does, forced
+to the disk and read back; then it is set aside, looked at once more, and removed. Only a copy that this move has made
+authorises that: a source stays, and is named, if its name is taken, if it was changed meanwhile or is open for
+writing, if it has other names, or if its copy lacks metadata. The same command goes on where it was interrupted.
+
+Exit codes: 0 all of it is moved; 1 something stays or failed; 2 cannot do it, or the destination is full;
+130 or 143 ended by SIGINT or SIGTERM.";
+
+/// Move files and trees: renamed, or copied, proven, and only then removed
+#[derive(Parser)]
+#[command(name = "move", version, after_long_help = AFTER_MOVE, max_term_width = 100)]
+pub struct MoveCli {
+    /// Subcommand
+    #[command(subcommand)]
+    pub command: MoveCommand,
+}
+
+/// The one command.
+#[derive(Subcommand)]
+pub enum MoveCommand {
+    /// Move files and trees with everything that belongs to them
+    Move(Box<MoveArgs>),
+}
+
+/// Arguments of `bc move`.
+#[derive(Args)]
+pub struct MoveArgs {
+    #[command(flatten)]
+    pub copy: CopyArgs,
+    /// Remove a source even though its copy lacks some of its metadata
+    #[arg(long)]
+    pub allow_lossy: bool,
+}
+
+/// Returns the command with what a move says of the options that it shares with a copy.
+pub fn as_move_command(command: clap::Command) -> clap::Command {
+    as_command(command)
+        .after_long_help(AFTER_MOVE)
+        .mut_arg("to", |arg| arg.hide(true))
+        .mut_arg("dry_run", |arg| {
+            arg.help("Only tell what would be done, and what would stay")
+        })
+        .mut_arg("on_conflict", |arg| {
+            arg.long_help(
+                "A file whose name is taken: fail, skip, replace, update (if it is newer) or verify (if \
+                 content differs)\n\nDirectories are merged. A source that is left out, or found to be there \
+                 already, stays.",
+            )
+        })
+        .mut_arg("verify", |arg| {
+            arg.default_value("media")
+                .help("Read each copy back and compare before its source goes: none, read or media")
+                .long_help(
+                    "Read each copy back and compare before its source goes: none, read or media\n\nmedia reads \
+                     past everything that is kept in memory, where the file system can; the others take it from \
+                     wherever the kernel has it.",
+                )
+        })
+        .mut_arg("sync", |arg| {
+            arg.default_value("batch")
+                .help("Force copies to the disk: end (once), batch (many files before their names) or file (each)")
+                .long_help(
+                    "Force copies to the disk: end (once), batch (many files before their names) or file \
+                     (each)\n\nNo source goes before that, nor before the manifest and the journal are on the \
+                     disk, too. --sync alone means file.",
+                )
+        })
+}
+
 /// Algorithm of the copy's digests, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digesting(pub Option<Algorithm>);

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 
-use bc_copy::{Copied, Event};
+use bc_copy::{Copied, Event, Moved};
 use bc_fs::Escaped;
 
 use crate::files::output::{Output, OutputLines};
@@ -82,6 +82,61 @@ pub fn conclude(
         0 => report.exit(),
         _ => Exit::Differs,
     }
+}
+
+/// Reports the totals of a move, and returns the exit code.
+pub fn conclude_move(session: &Session, moved: &Moved, dry_run: bool) -> Exit {
+    let report = &session.report;
+    let mut parts = vec![format!("{} moved", thousands(moved.moved))];
+    parts.extend(nonzero([
+        (moved.kept, "left at the source"),
+        (moved.failed, "failed"),
+        (moved.left, "not begun"),
+    ]));
+    let mut text = format!("{} of {}", parts.join(", "), thousands(moved.walked));
+    text = written(text, Some(moved.copied.bytes), dry_run);
+    if moved.before > 0 {
+        text += &format!("; {} of them by an earlier run", thousands(moved.before));
+    }
+    report.summary(text + &not_given(moved.copied.incomplete));
+    if moved.renamed > 0 {
+        report.note(format_args!("{} by renaming", thousands(moved.renamed)));
+    }
+    if let Some(manifest) = &moved.copied.manifest {
+        report.note(format_args!("{}: the manifest", Escaped(manifest)));
+    }
+    if moved.resumable {
+        report.summary("the same command goes on from here");
+    }
+    if let Some(why) = &moved.copied.stopped {
+        return session.fatal(takes_no_more(
+            "the destination",
+            why,
+            moved.copied.bytes_left,
+        ));
+    }
+    match moved.failed + moved.kept {
+        0 => report.exit(),
+        _ => Exit::Differs,
+    }
+}
+
+/// Sets the figures of a move.
+pub fn move_figures(session: &mut Session, moved: &Moved) {
+    session.metrics.counts([
+        ("move_walked", "Entries met.", moved.walked),
+        ("move_moved", "Entries moved.", moved.moved),
+        ("move_renamed", "Entries moved by renaming.", moved.renamed),
+        ("move_kept", "Entries left at the source.", moved.kept),
+        ("move_failed", "Entries that failed.", moved.failed),
+        ("move_left", "Entries not begun.", moved.left),
+        ("written_bytes", "Bytes written.", moved.copied.bytes),
+        (
+            "move_incomplete",
+            "Properties that could not be given.",
+            moved.copied.incomplete,
+        ),
+    ]);
 }
 
 /// Returns the counts of one destination in words.

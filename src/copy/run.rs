@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use bc_copy::{CopyProgress, ManifestPlace};
+use bc_copy::{CopyProgress, ManifestPlace, MoveOptions};
 use bc_walk::job::{Error, ErrorKind};
 
-use super::args::CopyArgs;
+use super::args::{CopyArgs, MoveArgs};
 use super::output;
 use super::plan::plan;
 use crate::files::output::OutputLines;
@@ -54,6 +54,36 @@ pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
     }
     let copied: Vec<_> = all.iter().flatten().collect();
     output::figures(&mut session, &copied);
+    Ok(session.end(exit))
+}
+
+pub fn move_files(args: &MoveArgs) -> Outcome<Exit> {
+    let copy = &args.copy;
+    let written = copy.manifest.as_deref().filter(|name| *name != "none");
+    let given = Given::default().operands(&copy.paths);
+    let written = written.map(Path::new);
+    let mut session = Session::start("move", "move", &copy.common, &given, written)?;
+    if !copy.to.is_empty() {
+        return Err(session.fatal("--to: a move has one destination: copy to the others first"));
+    }
+    let mut options = MoveOptions::new(plan(&session, copy)?.options);
+    options.allow_lossy = args.allow_lossy;
+    options.copy.durability = copy.sync;
+    options.copy.read_back = copy.verify;
+    signals::watch();
+    let lines = (copy.itemize || copy.dry_run) && !copy.common.quiet;
+    let lines = lines.then(|| session.output(None)).transpose()?;
+    let lines = lines.map(|output| OutputLines::new(output.colors(copy.common.color)));
+    let progress = Arc::new(CopyProgress::default());
+    let display = display(&session, &progress);
+    let reported = |event: bc_copy::Event<'_>| output::report(event, &session, lines.as_ref());
+    let moved = bc_copy::move_files(&options, &session.cancel, &progress, &reported);
+    display.stop();
+    let written = lines.map_or(Ok(()), OutputLines::finish);
+    written.map_err(|what| session.fatal(what))?;
+    let moved = moved.map_err(|error| fatal(&session, None, &error))?;
+    let exit = output::conclude_move(&session, &moved, copy.dry_run);
+    output::move_figures(&mut session, &moved);
     Ok(session.end(exit))
 }
 

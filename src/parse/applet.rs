@@ -81,6 +81,16 @@ pub const APPLETS: &[Applet] = &[
         alone: true,
         run: crate::copy::run,
     },
+    Applet {
+        name: "move",
+        called: &["bcmove", "bc-move", "bcmv"],
+        about: "Move trees: renamed, or copied, proven, and only then removed",
+        command: crate::copy::moving::command,
+        only: crate::copy::moving::only,
+        default: Some("move"),
+        alone: true,
+        run: crate::copy::moving::run,
+    },
 ];
 
 /// Returns the applet that a program name stands for.

@@ -49,7 +49,7 @@ pub fn of_misread(call: &AppletCall<'_>, env: &Environment<'_>) -> Option<String
             call.called
         )),
         // Its value can be left out, so it is not the word that follows.
-        "copy" => words.windows(2).find_map(|pair| {
+        "copy" | "move" => words.windows(2).find_map(|pair| {
             let value = pair[1].to_str().filter(|_| pair[0] == "--sync")?;
             let is_value = bc_copy::Durability::ALL
                 .map(|one| one.name())
@@ -68,12 +68,6 @@ pub fn of_misread(call: &AppletCall<'_>, env: &Environment<'_>) -> Option<String
 /// subcommand without its applet, a path.
 pub fn of_first_word(word: &OsStr, env: &Environment<'_>) -> Option<String> {
     let text = word.to_str()?;
-    if matches!(text, "mv" | "move" | "bcmr") {
-        let copy = "bc copy SOURCE... DESTINATION";
-        return Some(format!(
-            "nothing is moved here, but copied and proven; use: {copy}"
-        ));
-    }
     let mut known = table::FIRST_WORDS.iter();
     let meant = match known.find(|(words, _)| words.split(' ').any(|word| word == text)) {
         Some((_, command)) => (*command).to_owned(),

@@ -2,7 +2,7 @@
 //! are written for a program named `bc`.
 
 /// The applets that have a name of their own beside the program's.
-pub const APPLETS: [&str; 4] = ["hash", "dup", "integrity", "copy"];
+pub const APPLETS: [&str; 5] = ["hash", "dup", "integrity", "copy", "move"];
 
 /// Command names of the program and of each applet.
 #[derive(Clone, Debug)]

@@ -25,6 +25,7 @@ pub const SAMPLES: &[Sample] = &[
     sample("hash check", "--unlisted --base=. sums"),
     sample("hash diff", "sums other"),
     sample("copy", "--dry-run r to"),
+    sample("move", "--dry-run r moved"),
     sample("dup scan", "r"),
     sample("dup summary", "r"),
     sample("dup dirs", "r"),

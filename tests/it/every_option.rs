@@ -8,6 +8,7 @@ mod ground;
 mod hash;
 mod install;
 mod integrity;
+mod r#move;
 mod walk_options;
 
 use std::collections::BTreeSet;
@@ -27,6 +28,7 @@ fn own_options() -> impl Iterator<Item = &'static Case> {
         dup::CASES,
         integrity::CASES,
         copy::CASES,
+        r#move::CASES,
         install::CASES,
     ]
     .into_iter()

@@ -10,13 +10,14 @@ use serde_json::Value;
 use crate::common::Bc;
 
 /// The names that every completion serves.
-const NAMES: [&str; 6] = [
+const NAMES: [&str; 7] = [
     "bc",
     "bitcrafts",
     "bchash",
     "bcdup",
     "bcintegrity",
     "bccopy",
+    "bcmove",
 ];
 
 /// What is typed before the tabulator, and the words that are then there.

@@ -336,11 +336,12 @@ fn a_slip_in_the_first_word_is_answered() {
 }
 
 #[test]
-fn what_moves_elsewhere_is_told_what_copies_here() {
+fn the_word_of_another_program_that_moves() {
     let t = tree();
-    t.bc_line("mv f to").go().code(2).stderr_is(
-        "bc: unknown applet 'mv'; nothing is moved here, but copied and proven; use: bc copy SOURCE... DESTINATION\n",
-    );
+    t.bc_line("mv f to")
+        .go()
+        .code(2)
+        .stderr_is("bc: unknown applet 'mv'; did you mean 'bc move'?\n");
     assert!(t.exists("f") && !t.exists("to"));
 }
 

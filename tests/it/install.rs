@@ -8,7 +8,7 @@ use bc_testkit::{Outcome, TestTree, copy_program};
 
 use crate::common::{BC, Bc};
 
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 13] = [
     "bitcrafts",
     "bchash",
     "bc-hash",
@@ -19,6 +19,9 @@ const NAMES: [&str; 10] = [
     "bccopy",
     "bc-copy",
     "bccp",
+    "bcmove",
+    "bc-move",
+    "bcmv",
 ];
 
 /// Every name that stdout tells `what` of, without the directory.

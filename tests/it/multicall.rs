@@ -97,7 +97,15 @@ fn list_version_help() {
         assert!(called.go().code(0).text().starts_with(&first), "{name}");
     }
     // Each command has one, the one without subcommands too, by every name.
-    for name in ["bchash", "bcduplicate", "bcintegrity", "bccopy", "bccp"] {
+    for name in [
+        "bchash",
+        "bcduplicate",
+        "bcintegrity",
+        "bccopy",
+        "bccp",
+        "bcmove",
+        "bcmv",
+    ] {
         let called = t.run("bash").env("BC", BC).env("NAME", name);
         let called = called.args(["-c", "exec -a \"$NAME\" \"$BC\" --version"]);
         let line = format!("{name} {}\n", env!("CARGO_PKG_VERSION"));

@@ -130,6 +130,15 @@ fn five_disks_are_tidied_as_the_guide_shows() {
     walk_through("The guide", steps);
 }
 
+/// "Within a file system".
+#[test]
+fn a_tree_is_moved_as_the_guide_shows() {
+    let blocks = blocks_of(include_str!("../../src/guide/move.md"), "console");
+    let steps: Vec<Step> = blocks.iter().flat_map(|block| steps(block)).collect();
+    assert!(steps.len() >= 6, "{} commands", steps.len());
+    walk_through("The guide", steps);
+}
+
 /// "Healing from a copy".
 #[test]
 fn a_tree_is_healed_as_the_guide_shows() {
@@ -196,6 +205,6 @@ fn commands_in_readme_and_guide_parse() {
     assert!(first.starts_with("cargo run --release -- hash "), "{first}");
     assert_eq!(
         Command::new(BC).arg("--list").output().unwrap().stdout,
-        b"hash\ndup\nintegrity\ncopy\n"
+        b"hash\ndup\nintegrity\ncopy\nmove\n"
     );
 }

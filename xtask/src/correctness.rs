@@ -6,6 +6,7 @@ mod exports;
 mod hash;
 mod integrity;
 mod listing;
+mod moves;
 mod peers;
 
 use std::path::{Path, PathBuf};
@@ -26,8 +27,8 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         None => "all".to_owned(),
         Some(word) => word,
     };
-    if !["hash", "dup", "integrity", "all"].contains(&area.as_str()) {
-        bail!("correctness needs one of hash, dup, integrity, all, not {area:?}");
+    if !["hash", "dup", "integrity", "move", "all"].contains(&area.as_str()) {
+        bail!("correctness needs one of hash, dup, integrity, move, all, not {area:?}");
     }
     let checks = all(&area, bc, &args.rest()?)?;
     Ok(checks.close())
@@ -74,6 +75,9 @@ fn all(area: &str, bc: Option<PathBuf>, words: &[String]) -> Result<Checks> {
         if area == "integrity" || area == "all" {
             integrity::check(&mut checks, tree)?;
         }
+    }
+    if area == "move" || area == "all" {
+        moves::check(&mut checks);
     }
     Ok(checks)
 }

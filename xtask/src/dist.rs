@@ -128,7 +128,14 @@ fn epoch() -> String {
 }
 
 /// The names beside `bc`, which some systems give to the calculator.
-const NAMES: [&str; 5] = ["bitcrafts", "bchash", "bcdup", "bcintegrity", "bccopy"];
+const NAMES: [&str; 6] = [
+    "bitcrafts",
+    "bchash",
+    "bcdup",
+    "bcintegrity",
+    "bccopy",
+    "bcmove",
+];
 
 fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::create_dir_all(path.parent().expect("has a folder"))?;

@@ -7,7 +7,7 @@ cargo xtask COMMAND
   datasets linux|synth|hostile|copies [--dir D] [--files N] [--seed S] [--copies N]
       lay a dataset under target/datasets (linux: Debian's linux-source-6.12, or kernel.org;
       copies: N copies of the linux dataset, or of --dir D); XTASK_DATASETS names another folder
-  correctness [hash|dup|integrity|all] [--bc FILE] [TREE...]
+  correctness [hash|dup|integrity|move|all] [--bc FILE] [TREE...]
       compare the release binary with the installed reference tools on directories or datasets
       (synth, hostile and, if laid, linux); exit 1 on any difference
   bench [hash|dup|integrity|copy|shapes|waiting|all] [--runs N] [--dir D] [--copies D] [--only WORD] [--no-record]

@@ -66,7 +66,10 @@ impl Worker<'_> {
         if self.job.site.new_roots[root].load(Relaxed) {
             return Ok(Decision::Copy(place));
         }
-        self.decide_entry(place, &EntryWanted::File, source)
+        match self.decide_entry(place, &EntryWanted::File, source)? {
+            Decision::Copy(place) if self.job.plan.options.moves => self.give_link(place, source),
+            decision => Ok(decision),
+        }
     }
 
     /// Decides about an entry: looks up what [`next`] asks for, until it says what is done.
@@ -96,6 +99,9 @@ impl Worker<'_> {
                     return Ok(Decision::Copy(place));
                 }
                 (NextStep::Skip(skipped), Some(there)) => {
+                    if there.stat.id == source.id {
+                        job.is_linked(place.item);
+                    }
                     return Ok(self.skip(&place, there, skipped, wanted));
                 }
                 (NextStep::Refuse(refusal), _) => return Err(self.refused(&place, refusal)),
@@ -194,6 +200,7 @@ impl Worker<'_> {
             }
         }
         if skipped.lacks {
+            job.lacks(place.item);
             job.outcomes.incomplete.fetch_add(1, Relaxed);
         }
         let now = &there.stat;

@@ -120,6 +120,9 @@ fn job_name(options: &CopyOptions, volume: Option<&str>) -> String {
         add(&mut text, &place_of(source));
     }
     text.push(u8::from(options.target == Target::Exactly));
+    if options.moves {
+        add(&mut text, b"move");
+    }
     if let Some(volume) = volume {
         add(&mut text, volume.as_bytes());
     }
@@ -275,14 +278,22 @@ pub(crate) fn refuse_itself(
         let is_dir = source.stat.kind() == FileKind::Dir;
         if is_dir && is_entered && above.contains(&source.stat.id) {
             // An entry that goes into the top itself is the top's own content then.
-            return Err(usage_at(path, "cannot be copied into itself"));
+            let text = match options.moves {
+                true => "cannot be moved into itself",
+                false => "cannot be copied into itself",
+            };
+            return Err(usage_at(path, text));
         }
         if name.is_empty() {
             continue;
         }
         let there = stat_at(&top.fd, &name[..]);
         if there.is_ok_and(|there| there.id == source.stat.id) {
-            return Err(usage_at(path, "is what it would be copied to"));
+            let text = match options.moves {
+                true => "is what it would be moved to",
+                false => "is what it would be copied to",
+            };
+            return Err(usage_at(path, text));
         }
     }
     Ok(())

@@ -5,14 +5,16 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_edit::entry;
-use bc_edit::metadata::{FileMetadata, Subject, set_times_at};
+use bc_edit::metadata::{FileMetadata, Subject, set_times_at, times_of};
 use bc_fs::dirfd::own_path;
 use bc_fs::path::split;
 use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 
+use crate::job::Job;
 use crate::meta::{self, Attributed, stat_at};
+use crate::place::DestDir;
 use crate::plan::makes_dir;
 use crate::report::EntryReport;
 use crate::results::{EntryOutcome, EntryState};
@@ -40,6 +42,16 @@ pub(crate) fn finish_dirs(main: &mut Worker<'_>) -> Result<(), bc_walk::job::Err
     closed.reverse();
     main.finish_dirs(&closed);
     Ok(())
+}
+
+/// Returns the times of a directory of the destination that keep, since those of its source were
+/// changed by the removal of entries.
+pub(crate) fn times_left(job: &Job<'_>, below: &[u8]) -> Option<Timestamps> {
+    if !job.plan.known.removes {
+        return None;
+    }
+    let dir = DestDir::open(job.plan.top.fd.as_fd(), below).ok()?;
+    Some(times_of(&meta::fstat(&dir.fd).ok()?))
 }
 
 impl Worker<'_> {
@@ -162,7 +174,7 @@ impl Worker<'_> {
     fn root_made(&self, root: usize, target: &[u8], made: bool) {
         let job = self.job;
         job.site.new_roots[root].store(made && job.plan.went_on.is_none(), Relaxed);
-        let opened = crate::place::DestDir::open(job.plan.top.fd.as_fd(), target);
+        let opened = DestDir::open(job.plan.top.fd.as_fd(), target);
         if let Ok(dir) = opened {
             let mut piece = Vec::new();
             // A run that goes on finds what the first one made.
@@ -214,8 +226,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Sets the times of a root that is this directory once more.
-    pub(crate) fn root_times(&mut self, below: &[u8]) {
+    /// Sets the times of a root that is this directory once more: those of its source, or `left`.
+    pub(crate) fn root_times(&mut self, below: &[u8], left: Option<&Timestamps>) {
         let job = self.job;
         for root in 0..job.plan.tree.roots.len() {
             let item = RootItem(job.plan.tree.items_of(root).start);
@@ -229,6 +241,10 @@ impl Worker<'_> {
             let mut target = Vec::new();
             job.plan.tree.write_target(item, &mut target);
             if target != below {
+                continue;
+            }
+            if let Some(left) = left.filter(|_| job.is_found(item)) {
+                let _ = self.set_times(&target, left);
                 continue;
             }
             // Failures were reported when it was tried first.
@@ -274,12 +290,32 @@ impl Worker<'_> {
     fn finish_dir(&mut self, item: RootItem, target: &[u8]) -> Result<EntryOutcome, Error> {
         let job = self.job;
         let wanted = self.dir_wanted(item)?;
+        if job.plan.known.removes && job.is_found(item) {
+            let now = self.look_at_dir(target);
+            let now = now.map_err(|errno| job.refused(target, "stat", errno))?;
+            let preserve = job.plan.options.preserve;
+            let dir = self.open_dir(target).ok();
+            let found = dir.and_then(|dir| self.xattrs.of_file(dir.as_fd()).ok());
+            let has_xattrs = || found.is_some_and(|found| meta::has_xattrs(&wanted, &found));
+            // It has the time that its source had before its entries were removed.
+            if meta::is_given_as_far(&wanted, &now, preserve) && (!preserve.xattrs || has_xattrs())
+            {
+                return Ok(EntryOutcome {
+                    meta: job.recorded_meta(&now),
+                    ..EntryOutcome::new(item, EntryState::Before)
+                });
+            }
+        }
         // Before it is opened, for which it may have to be made accessible.
         let bits = match job.was_there(item) {
             false => None,
             true => {
-                let bits = self.bits_there(target);
-                Some(bits.map_err(|errno| job.refused(target, "stat", errno))?)
+                let there = self.look_at_dir(target);
+                Some(
+                    there
+                        .map_err(|errno| job.refused(target, "stat", errno))?
+                        .mode,
+                )
             }
         };
         let dir = self.open_dir(target);
@@ -366,16 +402,13 @@ impl Worker<'_> {
         }
     }
 
-    /// The permission bits of a directory of the destination.
-    fn bits_there(&mut self, target: &[u8]) -> Result<u32, Errno> {
-        let stat = match target.is_empty() {
-            true => meta::stat(&self.job.plan.top.fd)?,
-            false => {
-                let (dir, name) = split(target);
-                let dir = self.try_dir(dir)?;
-                stat_at(&dir.fd, name)?
-            }
-        };
-        Ok(stat.mode)
+    /// Looks at a directory of the destination.
+    fn look_at_dir(&mut self, target: &[u8]) -> Result<FileStat, Errno> {
+        if target.is_empty() {
+            return meta::stat(&self.job.plan.top.fd);
+        }
+        let (dir, name) = split(target);
+        let dir = self.try_dir(dir)?;
+        stat_at(&dir.fd, name)
     }
 }

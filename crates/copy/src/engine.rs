@@ -18,7 +18,7 @@ use crate::data::single::medium;
 use crate::data::small::{SMALL, small};
 use crate::data::{HUGE, huge};
 use crate::destination::{self, Source, warn_of_space};
-use crate::dirs::finish_dirs;
+use crate::dirs::{self, finish_dirs};
 use crate::dry;
 use crate::error::system_error;
 use crate::event::{Copied, CopyProgress, Event, Observer, Relay};
@@ -112,7 +112,8 @@ fn fan_out_to(
     let (mut jobs, mut refused) = (Vec::with_capacity(each.len()), Vec::new());
     for ((options, observer), begun) in each.iter().zip(&observers).zip(begun) {
         refused.push(match begun {
-            Ok(begun) => {
+            Ok(mut begun) => {
+                resume::start(&mut begun, options, &**observer);
                 let reported = DestinationObserver {
                     observer: &**observer,
                     relay: &relay,
@@ -152,7 +153,7 @@ fn fan_out_to(
 const STATE: u64 = 64;
 
 /// Refuses sources whose state does not fit in the memory that it may take.
-fn refuse_too_many(
+pub(crate) fn refuse_too_many(
     options: &CopyOptions,
     destinations: usize,
     walked: &[Walked],
@@ -211,9 +212,9 @@ fn begin_each(
 }
 
 /// Begins the copy to one destination. `tops`: the file systems of all of them.
-fn start<'a>(
+pub(crate) fn start<'a>(
     options: &'a CopyOptions,
-    mut begun: Begun,
+    begun: Begun,
     walked: &[Walked],
     tops: &[u64],
     progress: &'a CopyProgress,
@@ -227,14 +228,13 @@ fn start<'a>(
         let there = tops.iter().filter(|dev| **dev == begun.top.id.dev).count();
         warn_of_space(&begun.top, bytes.saturating_mul(there as u64), observer);
     }
-    resume::start(&mut begun, options, observer);
     let manifest = manifest_target(options, &begun.top, &tree);
     let job = Job::new(options, begun, tree, manifest, progress, reported, cancel);
     job.site.unnamed.store(may_be_unnamed(&job), Relaxed);
     job
 }
 
-fn check(options: &CopyOptions) -> Result<(), Error> {
+pub(crate) fn check(options: &CopyOptions) -> Result<(), Error> {
     if options.sources.is_empty() {
         return Err(Error::usage("no source is given"));
     }
@@ -296,7 +296,7 @@ fn share_out(jobs: &[Job<'_>], links: &HardLinks) -> Shares {
     shares
 }
 
-fn run(jobs: &[Job<'_>]) -> Result<(), Error> {
+pub(crate) fn run(jobs: &[Job<'_>]) -> Result<(), Error> {
     let Some(first) = jobs.first() else {
         return Ok(());
     };
@@ -381,17 +381,38 @@ fn share(jobs: &[Job<'_>], shares: &Shares) -> Result<(), Error> {
 
 /// Counts, writes the manifest, and releases the journal of a complete copy.
 fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
+    // A signal may come when nothing but the manifest is left.
+    let over = job.is_over();
+    let (mut copied, _) = conclude(&job, missing)?;
+    if !job.plan.options.dry_run {
+        let is_complete = copied.failed == 0 && copied.left == 0 && !over;
+        release(job, &mut copied, is_complete);
+    }
+    Ok(copied)
+}
+
+/// Releases the journal: it is removed once the job is complete.
+pub(crate) fn release(job: Job<'_>, copied: &mut Copied, is_complete: bool) {
+    copied.resumable =
+        job.means.log.is_kept() && !is_complete && job.has_recorded(job.means.log.flush());
+    if is_complete {
+        job.means.log.remove();
+    }
+}
+
+/// Counts, and writes the manifest. Returns the outcomes of the entries, too.
+pub(crate) fn conclude(job: &Job<'_>, missing: u64) -> Result<(Copied, Rows), Error> {
     job.report_rest();
-    let plan = manifest::plan(&job);
+    let plan = manifest::plan(job);
     let stopped = job.why_stopped();
     let over = job.is_over();
     let unread = Unread::find(&job.plan.tree);
     let mut rows = job.outcomes.results.take();
     rows.add_unread(&unread.entries);
-    let mut copied = count(&job, &rows, missing + unread.unlisted.len() as u64);
+    let mut copied = count(job, &rows, missing + unread.unlisted.len() as u64);
     copied.stopped = stopped.map(|errno| errno.to_string());
     if job.plan.options.dry_run {
-        return Ok(copied);
+        return Ok((copied, rows));
     }
     let mut synced = Ok(());
     if !over && let Some(plan) = plan.filter(|_| job.has_manifest()) {
@@ -406,15 +427,16 @@ fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
                 }
             }
         };
-        let opened = open_to_owner(&job, &plan);
-        let written = manifest::write(&job, &plan, &rows, &unread.unlisted, lasting);
+        let before = dirs::times_left(job, &plan.below);
+        let opened = open_to_owner(job, &plan);
+        let written = manifest::write(job, &plan, &rows, &unread.unlisted, lasting);
         if let Some((dir, mode)) = opened {
             let _ = Subject::place(dir.fd.as_fd()).chmod(mode);
         }
         let written = written?;
         if !written.is_old {
             // Its name has changed the time of the directory.
-            Worker::new(&job).root_times(&plan.below);
+            Worker::new(job).root_times(&plan.below, before.as_ref());
         }
         copied.manifest = Some(written.shown);
     }
@@ -424,14 +446,7 @@ fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
             .and(job.sync_all())
             .map_err(|errno| system_error(&job.shown(b""), "syncfs", errno))?;
     }
-    // A signal may come when nothing but the manifest is left.
-    let complete = copied.failed == 0 && copied.left == 0 && !over;
-    copied.resumable =
-        job.means.log.is_kept() && !complete && job.has_recorded(job.means.log.flush());
-    if complete {
-        job.means.log.remove();
-    }
-    Ok(copied)
+    Ok((copied, rows))
 }
 
 /// Opens a directory to its owner, who may not write to it, so that it gets its manifest all the

@@ -153,6 +153,10 @@ pub(crate) struct JobOutcomes {
     put_off: Mutex<Option<Vec<RootItem>>>,
     /// True if it was reported that there are no direct reads.
     pub(crate) reported_direct: AtomicBool,
+    /// Entries of a move whose copies lack metadata.
+    lossy: Mutex<HashSet<RootItem>>,
+    /// Entries of a move whose copies are the sources themselves, which have both names.
+    linked: Mutex<HashSet<RootItem>>,
 }
 
 /// Operations that pairs of file systems are known to refuse, so that they are not tried again.
@@ -243,6 +247,8 @@ impl<'a> Job<'a> {
             unmade: Mutex::default(),
             put_off: Mutex::new((!options.dry_run).then(Vec::new)),
             reported_direct: AtomicBool::new(false),
+            lossy: Mutex::default(),
+            linked: Mutex::default(),
         };
         let means = JobMeans {
             log: begun.log,
@@ -263,6 +269,7 @@ impl<'a> Job<'a> {
                 strict: options.strict,
                 given: given(options.preserve),
                 goes_on,
+                moves: options.moves,
                 is_anew: begun.known.is_anew(),
                 is_doubtful: begun.known.is_doubtful(),
             },
@@ -299,6 +306,11 @@ impl<'a> Job<'a> {
         found.insert(item);
         drop(found);
         self.settle([item]);
+    }
+
+    /// True if a directory was there when this run came to it.
+    pub(crate) fn is_found(&self, item: RootItem) -> bool {
+        lock(&self.site.found).contains(&item)
     }
 
     /// True if a directory was there before the copy, and is the user's.
@@ -481,7 +493,7 @@ impl<'a> Job<'a> {
         name: &[u8],
         digest: Option<Digest>,
     ) -> Result<EntryOutcome, Errno> {
-        let meta = match self.has_manifest() {
+        let meta = match self.keeps_states() {
             false => None,
             true => Some(meta_of(&self.look(dir, name)?.stat)),
         };
@@ -533,6 +545,28 @@ impl<'a> Job<'a> {
         is_here && self.site.top_traits.identity_proves_content(id.ino)
     }
 
+    /// Takes down that a copy lacks metadata: its source may have to stay.
+    pub(crate) fn lacks(&self, item: RootItem) {
+        if self.plan.options.moves {
+            lock(&self.outcomes.lossy).insert(item);
+        }
+    }
+
+    /// Takes down that a source has its name at the destination, too.
+    pub(crate) fn is_linked(&self, item: RootItem) {
+        lock(&self.outcomes.linked).insert(item);
+    }
+
+    /// Returns the sources that have their names at the destination, too.
+    pub(crate) fn take_linked(&self) -> HashSet<RootItem> {
+        std::mem::take(&mut *lock(&self.outcomes.linked))
+    }
+
+    /// True if a copy of a move lacks metadata.
+    pub(crate) fn is_lossy(&self, item: RootItem) -> bool {
+        lock(&self.outcomes.lossy).contains(&item)
+    }
+
     /// True if an entry, usually the manifest of an earlier copy, would have the path of this
     /// copy's manifest.
     pub(crate) fn is_manifest(&self, item: RootItem) -> bool {
@@ -573,9 +607,15 @@ impl<'a> Job<'a> {
         self.done(vec![EntryOutcome::new(item, EntryState::Skipped)]);
     }
 
-    /// Returns the metadata of a file for the manifest, if one is written.
+    /// Returns the metadata of a file for the manifest, or for the end of a move.
     pub(crate) fn recorded_meta(&self, stat: &FileStat) -> Option<Meta> {
-        self.has_manifest().then(|| meta_of(stat))
+        self.keeps_states().then(|| meta_of(stat))
+    }
+
+    /// True if the states of copies are needed in the end: for the manifest, or because their sources
+    /// are removed.
+    pub(crate) fn keeps_states(&self) -> bool {
+        self.has_manifest() || self.plan.options.moves
     }
 
     /// True if a manifest is written.

@@ -33,11 +33,14 @@
 //! missing are copied from any source that holds them, compared with the recorded digest on the
 //! way, and only then replace the existing file.
 //!
+//! [`move_files`] renames what it can, copies the rest with the same engine, and removes a source
+//! only once its copy is proven.
+//!
 //! # Invariants
 //! - No incomplete file ever has its final name: a copy is a stage until it is complete, checked
 //!   and has its metadata.
 //! - A destination decides, fails and continues for itself, whatever becomes of the others.
-//! - Nothing is ever removed or replaced unless that was asked for; a name that is taken meanwhile
+//! - Nothing is ever removed or replaced unless that was asked for, and no source but by a move; a name that is taken meanwhile
 //!   is not taken over.
 //! - Below the destination no link is followed.
 //! - A file's record is in the journal before the file gets its name, its state once it has that.
@@ -65,6 +68,7 @@ mod job;
 mod links;
 mod manifest;
 mod meta;
+mod r#move;
 mod options;
 mod place;
 mod plan;
@@ -89,6 +93,7 @@ fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
 
 pub use engine::{copy, fan_out};
 pub use event::{Copied, CopyProgress, Event, Observer, Why};
+pub use r#move::{MoveOptions, Moved, move_files};
 pub use options::{
     CopyOptions, Durability, MANIFEST_NAME, ManifestPlace, OnConflict, Preserve, ReadBack, Target,
     When,

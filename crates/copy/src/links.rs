@@ -226,7 +226,7 @@ fn record(worker: &Worker<'_>, names: &[(RootItem, Identity)]) {
 /// proven of the first name holds for the others that were its names when they were walked.
 fn look_again(worker: &mut Worker<'_>, origins: &Origins) {
     let job = worker.job;
-    if !job.has_manifest() {
+    if !job.keeps_states() {
         return;
     }
     let linked = origins.linked.iter();
@@ -285,9 +285,15 @@ impl Worker<'_> {
         if !self.leads_there(item)? {
             return Ok(NamedAs::Alone(None));
         }
+        // Of a move: the first one was linked to, not copied.
+        let walked = job.plan.tree.stat(item);
+        let is_source = walked.is_some_and(|walked| walked.id == found.id);
         let place = match self.decide_link(place, first, Some(found.id))? {
             Some(Decision::Settled(outcome)) => {
                 job.done(vec![outcome]);
+                if is_source {
+                    job.is_linked(item);
+                }
                 return Ok(NamedAs::Settled);
             }
             Some(Decision::Copy(place)) => place,
@@ -295,6 +301,9 @@ impl Worker<'_> {
         };
         let named = self.put_link(&origin, found.id, &place)?;
         if let NamedAs::Linked = named {
+            if is_source {
+                job.is_linked(item);
+            }
             self.reported(&place, job.outcomes.results.digest(first))?;
         }
         Ok(named)
@@ -308,7 +317,7 @@ impl Worker<'_> {
         place: &EntryPlace,
     ) -> Result<NamedAs, Error> {
         let stage = self.job.plan.id.stage(&place.dir, &place.target, None);
-        let link = || put::link(&origin.dir, origin.name(), id, &place.dir, &stage);
+        let link = || put::link(&origin.dir.fd, origin.name(), id, &place.dir, &stage);
         let linked = match link() {
             // Left by a killed run.
             Err(Errno::EXIST) => {

@@ -283,6 +283,8 @@ pub struct CopyOptions {
     pub host: Option<String>,
     /// The machine's id, as `/etc/machine-id` has it.
     pub machine: Option<String>,
+    /// True if sources are removed afterwards, see [`MoveOptions`](crate::MoveOptions).
+    pub(crate) moves: bool,
 }
 
 impl CopyOptions {
@@ -323,6 +325,7 @@ impl CopyOptions {
             now: 0,
             host: None,
             machine: None,
+            moves: false,
         }
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct CopyOrder {
     pub(crate) given: u64,
     /// True if this run resumes an earlier one.
     pub(crate) goes_on: bool,
+    /// True if sources are removed in the end.
+    pub(crate) moves: bool,
     /// True if what the earlier run did is done again.
     pub(crate) is_anew: bool,
     /// True if a power cut may have taken records, or data, of the earlier run.
@@ -194,6 +196,10 @@ fn decide(order: &CopyOrder, facts: &EntryFacts) -> Result<NextStep, Fact> {
     if there.is_first {
         return Ok(NextStep::Skip(SkippedEntry::done(None)));
     }
+    if there.is_source && order.moves && there.is_begun {
+        // An earlier run has given it this name, and was to take the other one away.
+        return Ok(NextStep::Skip(SkippedEntry::done(None)));
+    }
     if there.is_source {
         return Ok(NextStep::Refuse(NameTaken::IsSource));
     }
@@ -270,6 +276,9 @@ fn of_record(
             Compared::Less | Compared::Other => return Ok(NextStep::MakeOver),
         },
     };
+    if record.is_set_aside && !facts.is_given()? {
+        return Ok(NextStep::MakeOver);
+    }
     Ok(NextStep::Skip(SkippedEntry {
         lacks: record.lacks,
         is_by_bytes: !record.is_proven,
@@ -353,6 +362,7 @@ mod tests {
         is_proven: true,
         outdated: false,
         unsettled: false,
+        is_set_aside: false,
         is_foreign: false,
         lacks: false,
         given: None,
@@ -364,6 +374,7 @@ mod tests {
             strict: false,
             given: 0,
             goes_on: false,
+            moves: false,
             is_anew: false,
             is_doubtful: false,
         }
@@ -467,6 +478,28 @@ mod tests {
                     "{subject:?} {rule:?}"
                 );
             }
+        }
+    }
+
+    /// A file that has both its names already, because a move was about to take the first away.
+    #[test]
+    fn a_source_is_its_own_copy_only_where_this_move_has_begun_it() {
+        let is = |moves, is_begun| {
+            let there = Occupant {
+                is_source: true,
+                is_begun,
+                ..Occupant::default()
+            };
+            let order = CopyOrder {
+                moves,
+                ..order(OnConflict::Fail)
+            };
+            next(&order, &facts(EntryClass::File, there))
+        };
+        assert_eq!(is(true, true), done());
+        for (moves, is_begun) in [(true, false), (false, true), (false, false)] {
+            let refused = NextStep::Refuse(NameTaken::IsSource);
+            assert_eq!(is(moves, is_begun), refused);
         }
     }
 

@@ -244,6 +244,9 @@ impl Job<'_> {
     /// Counts metadata that the copy of an entry could not be given. Each kind is reported of the
     /// first entries alone.
     pub(crate) fn lost(&self, item: RootItem, lost: &mut Vec<LostMeta>) {
+        if !lost.is_empty() {
+            self.lacks(item);
+        }
         for lost in lost.drain(..) {
             self.outcomes.incomplete.fetch_add(1, Relaxed);
             self.outcomes.reports.change_problems(|problems| {

@@ -108,6 +108,7 @@ pub fn rows(applet: &str) -> Vec<HintRow> {
         "dup" => DUP,
         "integrity" => INTEGRITY,
         "copy" => COPY,
+        "move" => MOVE,
         _ => "",
     };
     let lines = table.lines().filter(|line| line.starts_with(|c| c != '#'));
@@ -154,6 +155,7 @@ pub const FIRST_WORDS: &[(&str, &str)] = &[
     ("sql", "bc integrity sql"),
     ("mtree aide chkbit", "bc integrity"),
     ("cp rsync rclone xcp cpz", "bc copy"),
+    ("mv bcmr", "bc move"),
     ("cksum", "bc hash --type=crc"),
     ("sum", "bc hash --type=bsd"),
     ("shasum", "bc hash --type=sha1"),
@@ -369,7 +371,7 @@ const COPY: &str = r#"
 --strict => :: what a copy goes on from is always proven (--strict-metadata is for owner, mode and times)
 --delete --delete-before --delete-during --delete-after => :: nothing is ever removed from a destination
 --delete-excluded => :: nothing is ever removed from a destination
---remove-source-files :: nothing is moved here, but copied and proven; use: bc copy SOURCE... DESTINATION
+--remove-source-files :: a copy removes nothing; use: bc move SOURCE... DESTINATION
 -n --no-clobber --ignore-existing => --on-conflict=skip
 -u --update --update=older => --on-conflict=update
 -c --checksum => --on-conflict=verify
@@ -385,13 +387,31 @@ const COPY: &str = r#"
 -z --compress -W --whole-file -h --human-readable =>
 "#;
 
+/// Options of mv, of rsync and of rclone that mean something else here, or nothing.
+const MOVE: &str = r#"
+-V --verify --verify=true => --verify=read
+-n --no-clobber --ignore-existing => --on-conflict=skip
+-u --update --update=older => --on-conflict=update
+-c --checksum => --on-conflict=verify
+-i --interactive -b --backup --backup= --suffix= => :: nothing is replaced unless --on-conflict says so
+-t= --target-directory= => {}
+--remove-source-files --delete-empty-src-dirs =>
+-C --resume --append --append-verify --partial --inplace --continue => :: the same command goes on by itself, from what is proven
+-L --dereference -H :: links are moved as links; use: bc move SOURCE... DESTINATION
+--reflink => --reflink=always
+-P -A --acls -X --xattrs --times --perms --owner => :: all metadata is preserved unless --preserve says otherwise
+--group --links --hard-links => :: all metadata is preserved unless --preserve says otherwise
+-w= --workers= --transfers= --checkers= => --threads={}
+-z --compress -W --whole-file -h --human-readable =>
+"#;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_line_is_understood() {
-        for applet in ["hash", "dup", "integrity", "copy"] {
+        for applet in ["hash", "dup", "integrity", "copy", "move"] {
             for row in rows(applet) {
                 assert!(
                     row.command.is_some() || !row.why.is_empty(),

@@ -45,6 +45,10 @@ pub const COMMANDS: &[Command] = &[
         )),
         "copy --on-conflict=skip d to",
     ),
+    chatty(
+        reading(command("move", "move --dry-run d moved", "move none to")),
+        "move --dry-run d moved",
+    ),
     reading(command("hash hash", "hash hash d", "hash hash none")),
     chatty(
         reading(command("hash check", "hash check sums", "hash check none")),

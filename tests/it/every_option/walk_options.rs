@@ -61,6 +61,24 @@ pub const WALKERS: &[Walker] = &[
         },
     },
     Walker {
+        name: "move",
+        // Into a directory that is there, so that each file is listed.
+        line: "move --dry-run -T",
+        count: |g, line| {
+            g.t.dir("merged");
+            let text = g.bc(&format!("{line} merged")).text();
+            let lines = text.lines().filter_map(|line| line.strip_prefix("+ "));
+            let is_file = |path: &&str| {
+                let below = path
+                    .strip_prefix("merged/")
+                    .map(|path| g.t.join("d").join(path));
+                let shared = path.contains("/bc-mark-");
+                below.is_some_and(|path| path.is_file() && !path.is_symlink()) || shared
+            };
+            lines.filter(is_file).count() as i64
+        },
+    },
+    Walker {
         name: "integrity manifest",
         line: "integrity manifest",
         count: |g, line| {
@@ -114,8 +132,14 @@ pub const CASES: &[Case] = &[
 /// A manifest records a tree, not a list; directories are compared whole; and of a list nobody can
 /// say what is missing in it.
 pub fn has(walker: &Walker, option: &str) -> bool {
-    let trees_only = ["integrity manifest", "dup dirs", "dup unique", "copy"];
-    let as_links = walker.name == "copy" && option == "follow-symlinks";
+    let trees_only = [
+        "integrity manifest",
+        "dup dirs",
+        "dup unique",
+        "copy",
+        "move",
+    ];
+    let as_links = matches!(walker.name, "copy" | "move") && option == "follow-symlinks";
     let lists = matches!(option, "files-from" | "null");
     !(as_links || lists && trees_only.contains(&walker.name))
 }

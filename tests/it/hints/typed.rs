@@ -449,5 +449,7 @@ copy --checksum dir to => bc copy --on-conflict=verify dir to
 copy --reflink dir to => bc copy --reflink=always dir to
 copy --sync batch dir to => bc copy --sync=batch SOURCE... DESTINATION
 copy --target-directory=orig f => bc copy f orig
-copy --remove-source-files dir to => bc copy SOURCE... DESTINATION
+copy --remove-source-files dir to => bc move SOURCE... DESTINATION
+move -n dir to => bc move --on-conflict=skip dir to
+move --target-directory=orig f => bc move f orig
 ";

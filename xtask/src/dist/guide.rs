@@ -15,6 +15,7 @@ const PAGES: &[&str] = &[
     include_str!("../../../src/guide/names.md"),
     include_str!("../../../src/guide/dup.md"),
     include_str!("../../../src/guide/copy.md"),
+    include_str!("../../../src/guide/move.md"),
     include_str!("../../../src/guide/integrity.md"),
     include_str!("../../../src/guide/fleet.md"),
     include_str!("../../../src/guide/seeds.md"),

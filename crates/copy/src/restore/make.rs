@@ -133,7 +133,7 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
         let path = &self.need(name).path;
         let (dir, stage) = restore.stage_of(path)?;
         let first = split(source.path).1;
-        match put::link(source.dir, first, source.id, &dir, &stage) {
+        match put::link(&source.dir.fd, first, source.id, &dir, &stage) {
             Ok(true) => Ok(self.put(&dir, &stage, name, group)?),
             // Another program has taken the name that was linked.
             Ok(false) => {

@@ -173,6 +173,9 @@ pub(crate) fn load(journal: &Journal, boot: &[u8; 16]) -> io::Result<Option<Jour
             record::DURABLE => known.made_durable(),
             record::STAGE => known.stages.extend(record::stage(body)),
             record::RESTORES => known.is_restore = true,
+            record::ASIDE => known.asides.extend(record::aside(body)),
+            record::REMOVES => known.removes = true,
+            record::RENAMED => known.renamed.extend(record::renamed(body)),
             record::MADE => {
                 if let Some((path, made)) = record::made(body) {
                     known.made.entry(path).or_default().push(made);

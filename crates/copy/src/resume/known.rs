@@ -14,7 +14,7 @@ use bc_fs::known::{Judgement, Known, MountSession};
 use bc_walk::{Identity, Stamp};
 
 use crate::place::Existing;
-use crate::resume::record::{CopiedRecord, Made, Placed, RootRecord, SessionRecord};
+use crate::resume::record::{AsideRecord, CopiedRecord, Made, Placed, RootRecord, SessionRecord};
 
 /// Blocks of a stage by their numbers, with the hash values of their parts.
 pub(crate) type Blocks = HashMap<u64, Vec<[u8; 32]>>;
@@ -37,6 +37,12 @@ pub(crate) struct KnownWork {
     pub(crate) made: HashMap<Vec<u8>, Vec<Made>>,
     /// Directories that its roots were.
     pub(crate) roots: Vec<RootRecord>,
+    /// Sources of a move that may have private names.
+    pub(crate) asides: Vec<AsideRecord>,
+    /// True if sources were being removed.
+    pub(crate) removes: bool,
+    /// Sources that were renamed to the destination, or were about to be, by their numbers.
+    pub(crate) renamed: HashMap<u64, Identity>,
     /// The runs.
     runs: Vec<KnownRun>,
     /// The current boot, and the current mount of the destination.
@@ -136,6 +142,9 @@ pub(crate) struct NamedRecord {
     /// True if the source was written to so shortly before that equal times prove nothing: the two
     /// are to be compared.
     pub(crate) unsettled: bool,
+    /// True if a move may have changed the source's time of change, by setting it aside: that its
+    /// content and its metadata are those of the copy is to be shown by themselves.
+    pub(crate) is_set_aside: bool,
     /// True if it was made of a file of another volume: it is no copy of the source.
     pub(crate) is_foreign: bool,
     /// True if it could not be given all that its source has.
@@ -172,11 +181,17 @@ impl KnownWork {
                 volume: self.volume_of(known),
                 ..Known::of(known.source, known.stamp)
             };
+            let is_other = then.judge(&source) == Judgement::Other;
+            let mut touched = then;
+            touched.stamp.ctime_ns = source.stamp.ctime_ns;
+            let is_set_aside =
+                is_other && self.removes && touched.judge(&source) != Judgement::Other;
             NamedRecord {
                 // Devices have other numbers after a restart; where a volume is not known, as in
                 // records of earlier versions, it is taken for the same.
-                outdated: self.anew || nth > 0 || then.judge(&source) == Judgement::Other,
-                unsettled: !known.settled,
+                outdated: self.anew || nth > 0 || is_other && !is_set_aside,
+                unsettled: !known.settled || is_set_aside,
+                is_set_aside,
                 is_foreign: then.is_on_another_volume(&source),
                 ..self.before(known, now, states_prove)
             }
@@ -193,6 +208,7 @@ impl KnownWork {
             is_proven: states_prove && known.placed.as_ref().is_some_and(is_proven),
             outdated: false,
             unsettled: false,
+            is_set_aside: false,
             is_foreign: false,
             lacks: known.lacks,
             given: self.run(known.run).and_then(|run| run.given),

@@ -1,6 +1,7 @@
 //! The beginning of a copy: its journal is looked for before its destination is, since that may
 //! exist only because an interrupted run made it.
 
+pub(crate) mod aside;
 pub(crate) mod journal;
 pub(crate) mod known;
 pub(crate) mod orphans;
@@ -85,7 +86,7 @@ fn anew(top: Top, free: Option<Free>) -> Result<Begun, Error> {
 }
 
 /// Journals of one name: the first, and those of further destinations at the same place.
-const MOST_JOURNALS: usize = 8;
+pub(crate) const MOST_JOURNALS: usize = 8;
 
 /// Result of the search for a journal.
 enum JournalSearch {
@@ -156,7 +157,7 @@ fn find_journal(
 }
 
 /// Looks for the journal of that name. `claim`: claims its place if there is none.
-fn look(
+pub(crate) fn look(
     state: &Path,
     name: &str,
     claim: bool,

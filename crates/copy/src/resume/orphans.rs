@@ -32,6 +32,7 @@ use crate::destination::file_system;
 use crate::event::{Event, Observer};
 use crate::meta::{stat, stat_at};
 use crate::place::DestDir;
+use crate::resume::aside;
 use crate::resume::journal::{JournalContent, load};
 use crate::resume::known::KnownWork;
 use crate::resume::record::{self, JobRecord, Made};
@@ -121,6 +122,7 @@ fn journal(path: &Path, key: &Key, now: i64, observer: &Observer<'_>) {
         remove_left(&job, &at, &known, &left);
         return journal.remove();
     }
+    aside::put_back(&known.asides, observer);
     let mut removed = 0;
     for stage in stages(&job, &known, &top, &at) {
         match orphan(&stage.dir, &stage.name, now) {

@@ -41,6 +41,13 @@ pub(crate) const GIVEN: u8 = 22;
 /// A file that was recorded as complete could not be given all that its source has.
 pub(crate) const LACKING: u8 = 23;
 
+/// A moved source is to be set aside: it may have this private name, and has to have its own again.
+pub(crate) const ASIDE: u8 = 24;
+/// From here on sources are removed: every copy, and the manifest, is complete and on the disk.
+pub(crate) const REMOVES: u8 = 25;
+/// A source is renamed to the destination.
+pub(crate) const RENAMED: u8 = 26;
+
 /// A path of more bytes is not recorded: a record has a greatest length.
 pub(crate) const LONGEST_PATH: usize = journal::LONGEST / 2;
 
@@ -325,6 +332,57 @@ pub(crate) fn stage(body: &[u8]) -> Option<(String, Vec<u8>)> {
     let length = usize::from(*read.bytes(1)?.first()?);
     let name = String::from_utf8(read.bytes(length)?.to_vec()).ok()?;
     Some((name, read.0.to_vec()))
+}
+
+/// A moved source that may have a private name in its directory.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct AsideRecord {
+    /// Absolute path of the directory.
+    pub(crate) dir: Vec<u8>,
+    /// The source's own name.
+    pub(crate) name: Vec<u8>,
+    pub(crate) private: String,
+}
+
+/// Appends it, unless its path is too long to be recorded; false then.
+pub(crate) fn push_aside(piece: &mut Vec<u8>, aside: &AsideRecord) -> bool {
+    let AsideRecord { dir, name, private } = aside;
+    if dir.len() + name.len() > LONGEST_PATH || name.len() > usize::from(u16::MAX) {
+        return false;
+    }
+    journal::push(piece, ASIDE, |out| {
+        out.push(private.len() as u8);
+        out.extend_from_slice(private.as_bytes());
+        out.extend_from_slice(&(name.len() as u16).to_le_bytes());
+        out.extend_from_slice(name);
+        out.extend_from_slice(dir);
+    });
+    true
+}
+
+pub(crate) fn aside(body: &[u8]) -> Option<AsideRecord> {
+    let mut read = RecordReader(body);
+    let length = usize::from(*read.bytes(1)?.first()?);
+    let private = String::from_utf8(read.bytes(length)?.to_vec()).ok()?;
+    let length = u16::from_le_bytes(read.bytes(2)?.try_into().ok()?);
+    let name = read.bytes(usize::from(length))?.to_vec();
+    Some(AsideRecord {
+        dir: read.0.to_vec(),
+        name,
+        private,
+    })
+}
+
+/// Appends the number of a source that is about to be renamed, and its identity.
+pub(crate) fn push_renamed(piece: &mut Vec<u8>, source: u64, id: Identity) {
+    journal::push(piece, RENAMED, |out| put(out, &[source, id.dev, id.ino]));
+}
+
+pub(crate) fn renamed(body: &[u8]) -> Option<(u64, Identity)> {
+    let mut read = RecordReader(body);
+    let source = read.number()?;
+    let (dev, ino) = (read.number()?, read.number()?);
+    Some((source, Identity { dev, ino }))
 }
 
 /// File that the stage of a repair may lead to: the new file, which has this number alone, or the

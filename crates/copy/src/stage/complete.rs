@@ -16,7 +16,7 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::decide::digest_of;
 use crate::event::Event;
 use crate::options::{Durability, ReadBack};
-use crate::place::EntryPlace;
+use crate::place::{DestDir, EntryPlace};
 use crate::sources::RootItem;
 use crate::stage::{self, FileOrder, NoStage, Stage, StageUse};
 use crate::worker::Worker;
@@ -49,6 +49,8 @@ impl Worker<'_> {
             !job.means.cancel.is_cancelled()
         };
         let found = match job.plan.options.read_back {
+            // A move reads all of it back when it is on the disk.
+            _ if job.plan.options.moves => return Ok(()),
             ReadBack::None => return Ok(()),
             // The buffer of a batch holds bytes that are still to be written.
             ReadBack::Read => digest_of(&stage.file, algorithm, &mut Vec::new(), &go_on),
@@ -80,10 +82,38 @@ impl Worker<'_> {
         go_on: &dyn Fn() -> bool,
     ) -> Result<Option<Digest>, Errno> {
         retry_on_intr(|| rustix::fs::fdatasync(&stage.file))?;
+        let name = stage.name.as_bytes();
+        self.digest_past_cache(&place.dir, name, &stage.file, algorithm, go_on)
+    }
+
+    /// Returns the digest of a file of the destination as the options have it read back, to be
+    /// compared with what was written to it.
+    pub(crate) fn digest_back(
+        &self,
+        place: &EntryPlace,
+        file: impl AsFd,
+        algorithm: Algorithm,
+    ) -> Result<Option<Digest>, Errno> {
+        let go_on = || !self.job.means.cancel.is_cancelled();
+        match self.job.plan.options.read_back {
+            ReadBack::Media => {
+                self.digest_past_cache(&place.dir, place.name(), file, algorithm, &go_on)
+            }
+            ReadBack::None | ReadBack::Read => digest_of(file, algorithm, &mut Vec::new(), &go_on),
+        }
+    }
+
+    /// Returns the digest of an open file, which has this name, from the medium.
+    fn digest_past_cache(
+        &self,
+        dir: &DestDir,
+        name: &[u8],
+        file: impl AsFd,
+        algorithm: Algorithm,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Option<Digest>, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let dir = &place.dir.fd;
-        let opened =
-            retry_on_intr(|| rustix::fs::openat(dir, &stage.name[..], flags, Mode::empty()));
+        let opened = retry_on_intr(|| rustix::fs::openat(&dir.fd, name, flags, Mode::empty()));
         let direct = opened
             .map(File::from)
             .and_then(|file| direct(&file, algorithm, go_on));
@@ -95,7 +125,7 @@ impl Worker<'_> {
                                 back from memory, not from the medium";
                     (self.job.means.observer)(Event::Warning(text));
                 }
-                digest_of(&stage.file, algorithm, &mut Vec::new(), go_on)
+                digest_of(file, algorithm, &mut Vec::new(), go_on)
             }
             digest => digest,
         }

@@ -221,7 +221,7 @@ fn name_stage(
         synced.map_err(|errno| job.refused(target, "fsync directory", errno))?;
     }
     job.report(*item, over.report());
-    let now = match job.has_manifest() {
+    let now = match job.keeps_states() {
         true => Some(
             job.look(dir, name)
                 .map_err(|errno| Error::new(job.shown(target), "stat", errno))?,

@@ -291,13 +291,13 @@ pub(crate) fn is_at(dir: BorrowedFd<'_>, name: &[u8], id: Identity) -> bool {
 /// Gives a file another name, that of a stage. Returns false if the name that it is to have by `id`
 /// leads to another file by now.
 pub(crate) fn link(
-    from: &DestDir,
+    from: impl AsFd,
     name: &[u8],
     id: Identity,
     to: &DestDir,
     stage: &str,
 ) -> Result<bool, Errno> {
-    entry::link(&from.fd, name, &to.fd, stage)?;
+    entry::link(from, name, &to.fd, stage)?;
     let is_it = is_at(to.fd.as_fd(), stage.as_bytes(), id);
     if !is_it {
         remove(to.fd.as_fd(), stage);

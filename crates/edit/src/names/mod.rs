@@ -13,6 +13,9 @@ pub const COPY_MANIFEST: &str = ".bc-copy-manifest.jsonl";
 /// Beginning and end of the names of stages: copies, and repaired files, in the making.
 const STAGE: (&[u8], &[u8]) = (b".bc-copy.", b".part");
 
+/// Beginning and end of the names of sources that a move has set aside.
+const ASIDE: (&[u8], &[u8]) = (b".bc-move.", b".tmp");
+
 /// End of the names of outputs: `.bc-HASH-PID-N.tmp`, with a hash of the name of the target.
 const OUTPUT_END: &[u8] = b".tmp";
 
@@ -26,6 +29,8 @@ pub enum Temporary {
     Stage,
     /// An output that is being written, of any command.
     Output,
+    /// `bc move`: a source whose copy is complete, and which is about to be removed.
+    Aside,
     /// `bc dup`: perhaps the last name of a file.
     Prune,
 }
@@ -33,10 +38,11 @@ pub enum Temporary {
 /// Returns the command that gives such names; `None` for all others.
 pub fn temporary(name: &[u8]) -> Option<Temporary> {
     let is_hash = |text: &[u8]| text.len() == HASH && text.iter().all(u8::is_ascii_hexdigit);
-    let (begin, end) = STAGE;
-    let between = |rest: &[u8]| rest.strip_suffix(end).is_some_and(is_hash);
-    if name.strip_prefix(begin).is_some_and(between) {
-        return Some(Temporary::Stage);
+    for ((begin, end), known) in [(STAGE, Temporary::Stage), (ASIDE, Temporary::Aside)] {
+        let between = |rest: &[u8]| rest.strip_suffix(end).is_some_and(is_hash);
+        if name.strip_prefix(begin).is_some_and(between) {
+            return Some(known);
+        }
     }
     if name.starts_with(prune::PREFIX.as_bytes()) {
         return Some(Temporary::Prune);
@@ -49,6 +55,16 @@ pub fn temporary(name: &[u8]) -> Option<Temporary> {
 /// Returns the name of the stage with this key.
 pub fn stage(key: [u8; HASH / 2]) -> String {
     let (begin, end) = STAGE;
+    keyed(begin, key, end)
+}
+
+/// Returns the name for a source that is set aside, with this key.
+pub fn aside(key: [u8; HASH / 2]) -> String {
+    let (begin, end) = ASIDE;
+    keyed(begin, key, end)
+}
+
+fn keyed(begin: &[u8], key: [u8; HASH / 2], end: &[u8]) -> String {
     let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     text(begin) + &hex + &text(end)
@@ -82,8 +98,8 @@ pub fn lasts(name: &[u8], links: u64) -> bool {
 }
 
 /// True if the name is temporary: a file system's for a file that was deleted while it is open, or
-/// that of a copy or an output of ours which is not finished. Leftovers of [a run of
-/// prune](prune::is_ours) are processed by name, and not among them.
+/// that of a copy or an output of ours which is not finished, or of a source that a move is about to
+/// remove. Leftovers of [a run of prune](prune::is_ours) are processed by name, and not among them.
 pub fn is_temporary(name: &[u8]) -> bool {
     let digits = |text: &[u8]| text.iter().all(u8::is_ascii_hexdigit);
     name.first() == Some(&b'.')
@@ -91,7 +107,10 @@ pub fn is_temporary(name: &[u8]) -> bool {
             || name
                 .strip_prefix(DELETED_ON_SMB)
                 .is_some_and(|rest| rest.len() == 24 && digits(rest))
-            || matches!(temporary(name), Some(Temporary::Stage | Temporary::Output)))
+            || matches!(
+                temporary(name),
+                Some(Temporary::Stage | Temporary::Output | Temporary::Aside)
+            ))
 }
 
 /// True for every name that will be removed: such temporary names and those that a run of prune
@@ -113,6 +132,8 @@ mod tests {
             (&*stage, Some(Temporary::Stage)),
             (&*output, Some(Temporary::Output)),
             (".bc-dup.1.2.3.tmp", Some(Temporary::Prune)),
+            (&*aside([0xab; 8]), Some(Temporary::Aside)),
+            (".bc-move.abab.tmp", None),
             (".bc-copy-manifest.jsonl", None),
             (".bc-copy.part", None),
             (".bc-copy.0123.part", None),
@@ -136,6 +157,7 @@ mod tests {
             ".__smb0B0C",
             ".smb000000000001869f00000001",
             ".bc-copy.0123456789abcdef.part",
+            ".bc-move.0123456789abcdef.tmp",
             ".bc-0123456789abcdef-77-0.tmp",
         ] {
             assert!(is_temporary(name.as_bytes()), "{name}");

@@ -1,0 +1,62 @@
+//! Sources that stay on their file system and cannot be renamed, because a name is taken that they
+//! are to have all the same, or because others are left out: they get that name by a link, and lose
+//! their own in the end, as copied ones do. In between the file has both names.
+
+use std::os::fd::AsFd;
+
+use bc_walk::{Error, FileStat};
+use rustix::io::Errno;
+
+use crate::decide::Decision;
+use crate::place::EntryPlace;
+use crate::results::EntryState;
+use crate::stage::{self, put};
+use crate::worker::Worker;
+
+impl Worker<'_> {
+    /// Gives a source the name that its copy would have. Where there are no links from there to
+    /// here, or none for this user, it is copied.
+    pub(crate) fn give_link(
+        &mut self,
+        place: EntryPlace,
+        source: &FileStat,
+    ) -> Result<Decision, Error> {
+        let job = self.job;
+        let entry = job.plan.tree.entry(place.item);
+        let Some((listing, id)) = entry.filter(|_| source.id.dev == place.dir.id.dev) else {
+            return Ok(Decision::Copy(place));
+        };
+        if job.plan.options.dry_run || !job.means.log.is_kept() {
+            return Ok(Decision::Copy(place));
+        }
+        let dir = self.source_dir(place.item)?;
+        let stage = job.plan.id.stage(&place.dir, &place.target, None);
+        self.record_begun([&place.target[..]]);
+        let name = listing.name(id).to_bytes();
+        let link = || put::link(&*dir, name, source.id, &place.dir, &stage);
+        let linked = match link() {
+            // Left by a killed run.
+            Err(Errno::EXIST) => {
+                stage::remove(place.dir.fd.as_fd(), &stage);
+                link()
+            }
+            linked => linked,
+        };
+        if !matches!(linked, Ok(true)) {
+            return Ok(Decision::Copy(place));
+        }
+        job.publish(&place, &stage)?;
+        job.is_linked(place.item);
+        job.report(place.item, place.over.report());
+        let outcome = job.outcome(
+            place.item,
+            EntryState::Copied,
+            &place.dir,
+            place.name(),
+            None,
+        );
+        let outcome =
+            outcome.map_err(|errno| Error::new(job.shown(&place.target), "stat", errno))?;
+        Ok(Decision::Settled(outcome))
+    }
+}

@@ -1,0 +1,379 @@
+//! `bc move`: renamed within a file system; across two copied, proven, and only then removed.
+//!
+//! # States
+//! A source goes through them in this order; a later run finds which one it is in.
+//!
+//! | state of a file | complete under | after a kill or a power cut, the next run |
+//! |---|---|---|
+//! | untouched | source | renames or copies it |
+//! | renamed | destination | finds the source gone: it is done |
+//! | stage in the making | source | resumes as a copy does |
+//! | copied, named | both | proves the copy by its record, or by its bytes, and goes on |
+//! | on the disk, with the manifest and all records | both | the same |
+//! | set aside: the source has its private name, which was on the disk in the journal before | both | gives the name back, and goes on from the row above |
+//! | removed | destination | finds the source gone: it is done |
+//!
+//! A directory is renamed with everything in it where its name is free at the destination. Else its
+//! entries go one by one, and it is removed, the deepest first, once it is empty; what is new in it
+//! keeps it. Until then it exists on both sides, and holds nothing that is not in one of the rows
+//! above.
+//!
+//! # What authorises a removal
+//! [`plan`] decides. The copy was made by this job, never found; its bytes were read back, past what
+//! the kernel keeps in memory, and have the digest of the bytes that were read from the source. The
+//! source is the file that was walked, unchanged, open for writing nowhere, and has no other name
+//! than those that are removed with it. It has its private name when it is looked at for the last
+//! time, by its descriptor, and so has its copy, by its name.
+//!
+//! The order: [`rename`] takes what can be renamed; the engine of the copy does the rest, conflicts
+//! included, forces it to the disk and writes the manifest; [`remove`] ends it.
+
+mod link;
+mod plan;
+mod remove;
+mod rename;
+#[cfg(test)]
+mod tests;
+
+use std::os::unix::ffi::OsStrExt;
+use std::slice;
+
+use bc_pool::Cancel;
+use bc_walk::job::Error;
+use bc_walk::{FileKind, OwnFile};
+use rustix::io::retry_on_intr;
+
+use crate::destination::{self, Source, dir_and_name};
+use crate::engine;
+use crate::error::{system_error, usage_at};
+use crate::event::{Copied, CopyProgress, Event, Observer, Relay};
+use crate::job::{DestinationObserver, Job};
+use crate::manifest::{refuse_copied_manifest, refuse_foreign_manifest, refuse_odd_manifest};
+use crate::meta::stat_at;
+use crate::options::{CopyOptions, Durability, ManifestPlace, ReadBack};
+use crate::resume::journal::Log;
+use crate::resume::{self, aside};
+use crate::sources::{refuse_within, unopened, walk};
+
+/// Options of a move.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MoveOptions {
+    /// Sources, destination, and the way of copying where nothing can be renamed.
+    pub copy: CopyOptions,
+    /// True if a source is removed even though its copy lacks metadata.
+    pub allow_lossy: bool,
+}
+
+impl MoveOptions {
+    /// Moves what these options would copy. Copies are forced to the disk in batches, and read back
+    /// from the medium, before their sources go; another way of either is set on
+    /// [`copy`](MoveOptions::copy) afterwards.
+    pub fn new(mut copy: CopyOptions) -> MoveOptions {
+        copy.moves = true;
+        copy.durability = Durability::Batch;
+        copy.read_back = ReadBack::Media;
+        MoveOptions {
+            copy,
+            allow_lossy: false,
+        }
+    }
+}
+
+/// Result of a move.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Moved {
+    /// Entries: the sum of the next four.
+    pub walked: u64,
+    /// At the destination and at the source no more. A directory that is renamed counts as one.
+    pub moved: u64,
+    /// Left at the source, whether they were copied or not.
+    pub kept: u64,
+    /// Failed.
+    pub failed: u64,
+    /// Not started: the destination is full, or the run was interrupted.
+    pub left: u64,
+    /// Number of those moved that were renamed.
+    pub renamed: u64,
+    /// Number of those moved that an earlier run had moved, as far as it can be known.
+    pub before: u64,
+    /// Counts of the part that was copied.
+    pub copied: Copied,
+    /// True if a journal is left, so that the same command can resume.
+    pub resumable: bool,
+}
+
+impl Moved {
+    fn add_renames(&mut self, renamed: u64, failed: u64) {
+        self.renamed += renamed;
+        self.moved += renamed;
+        self.failed += failed;
+        self.walked += renamed + failed;
+    }
+}
+
+/// Moves to the destination of the options. Events are those of a copy: the name of a source that is
+/// renamed is [`Copied`](Event::Copied) to; a source that stays although it was to go is a
+/// [`Failed`](Event::Failed) removal.
+///
+/// # Errors
+/// Fails before anything is changed if the move as a whole cannot be done; and where what was copied
+/// cannot be forced to the disk, in which case no source is removed.
+pub fn move_files(
+    options: &MoveOptions,
+    cancel: &Cancel,
+    progress: &CopyProgress,
+    observer: &Observer<'_>,
+) -> Result<Moved, Error> {
+    check(options)?;
+    let relay = Relay::new(observer);
+    let observer: &Observer<'_> = &|event| relay.report(event);
+    let copy = &options.copy;
+    let earlier = aside::settle(copy, observer)?;
+    let found = NamedSources::look(copy, earlier.moved.is_some())?;
+    let mut moved = Moved::default();
+    if found.sources.is_empty() && copy.sources.len() == 1 {
+        // The last thing that its run had to do was to remove the journal.
+        if let Some(run) = earlier.moved.filter(|_| !copy.dry_run) {
+            run.journal.remove();
+        }
+        (moved.walked, moved.moved, moved.before) = (1, 1, 1);
+        return Ok(moved);
+    }
+    let is_new = !earlier.exists;
+    drop(earlier);
+    let mut sources = found.sources;
+    if is_new && sources.len() == 1 && !matches!(copy.manifest, ManifestPlace::File(_)) {
+        // Renaming takes neither journal nor manifest.
+        let top = destination::find(copy, &sources, None)?;
+        destination::refuse_itself(copy, &top, &sources)?;
+        let mut renamer = rename::Renamer::new(copy, &top, cancel, progress, observer);
+        sources = renamer.go(sources, &Log::default())?.sources;
+        moved.add_renames(renamer.renamed, renamer.failed);
+        if sources.is_empty() {
+            return Ok(moved);
+        }
+    }
+    let mut begun = resume::begin(copy, &sources, observer)?;
+    refuse_odd_manifest(copy, &begun.top, &sources)?;
+    refuse_foreign_manifest(copy, &begun.top, &sources)?;
+    for missing in found.missing {
+        moved.walked += 1;
+        let is_done = begun.known.removes || missing.is_renamed(&begun.known.renamed, &begun.top);
+        match is_done {
+            true => {
+                moved.moved += 1;
+                moved.before += 1;
+            }
+            false => {
+                moved.failed += 1;
+                observer(Event::Failed(&missing.error));
+            }
+        }
+    }
+    // One that is renamed as a whole needs none.
+    if sources.len() > 1 {
+        resume::start(&mut begun, copy, observer);
+    }
+    let mut renamer = rename::Renamer::new(copy, &begun.top, cancel, progress, observer);
+    let rest = renamer.go(sources, &begun.log)?;
+    let crosses = renamer.crosses;
+    moved.add_renames(renamer.renamed, renamer.failed);
+    if rest.sources.is_empty() {
+        if !copy.dry_run && moved.failed == 0 {
+            begun.log.remove();
+        }
+        moved.resumable = begun.log.is_kept();
+        return Ok(moved);
+    }
+    if moved.renamed > 0 && matches!(copy.manifest, ManifestPlace::File(_)) {
+        observer(Event::Warning(
+            "what was renamed is not in the manifest: bc integrity manifest records it",
+        ));
+    }
+    begun.top.names = rest.names;
+    let mut copy = copy.clone();
+    if !crosses && copy.manifest == ManifestPlace::Destination {
+        copy.manifest = ManifestPlace::None;
+    }
+    let journals: Vec<OwnFile> = begun.own_file().into_iter().collect();
+    let walked = walk(&copy, rest.sources, &journals, cancel, observer)?;
+    let missing = unopened(&walked);
+    if cancel.is_cancelled() {
+        moved.walked += missing;
+        moved.failed += missing;
+        moved.resumable = begun.log.is_kept();
+        return Ok(moved);
+    }
+    engine::refuse_too_many(&copy, 1, &walked)?;
+    refuse_within(&copy, &begun.top, &walked)?;
+    refuse_copied_manifest(&copy, &begun.top, &walked)?;
+    resume::start(&mut begun, &copy, observer);
+    let tops = [begun.top.id.dev];
+    let reported = DestinationObserver {
+        observer,
+        relay: &relay,
+        streams: true,
+    };
+    let job = engine::start(&copy, begun, &walked, &tops, progress, reported, cancel);
+    across(options, job, missing, crosses, moved)
+}
+
+/// Copies what cannot be renamed, and removes the sources of what was copied.
+fn across(
+    options: &MoveOptions,
+    job: Job<'_>,
+    missing: u64,
+    crosses: bool,
+    mut moved: Moved,
+) -> Result<Moved, Error> {
+    match options.copy.dry_run {
+        true => crate::dry::run(&job, 1),
+        false => engine::run(slice::from_ref(&job))?,
+    }
+    let (mut copied, rows) = engine::conclude(&job, missing)?;
+    let mut removed = remove::Removed::default();
+    if !job.is_over() && (crosses || !options.copy.dry_run) {
+        removed = remove::remove_sources(&job, &rows, options.allow_lossy)?;
+        if removed.gone > 0 {
+            sync_sources(&job)?;
+        }
+    }
+    moved.walked += copied.walked;
+    moved.failed += copied.failed;
+    if job.is_over() || !(crosses || !options.copy.dry_run) {
+        moved.left += copied.left;
+    }
+    match options.copy.dry_run && !crosses {
+        true => {
+            moved.moved += copied.copied;
+            moved.kept += copied.skipped;
+        }
+        false => {
+            moved.moved += removed.gone;
+            moved.kept += removed.kept;
+            let seen = copied.failed + removed.gone + removed.kept;
+            moved.left = copied.walked.saturating_sub(seen);
+        }
+    }
+    let is_complete =
+        moved.failed == 0 && moved.left == 0 && removed.retried == 0 && !job.is_over();
+    if !options.copy.dry_run {
+        engine::release(job, &mut copied, is_complete);
+    }
+    moved.resumable = copied.resumable;
+    moved.copied = copied;
+    Ok(moved)
+}
+
+/// Forces the removals to the disks: should they be lost with the power once the journal is gone,
+/// the sources would be back, and their names taken.
+fn sync_sources(job: &Job<'_>) -> Result<(), Error> {
+    let mut synced = Vec::new();
+    for root in &job.plan.tree.roots {
+        let path = root.source.path.as_bytes();
+        let dir = dir_and_name(path).0;
+        let failed = |errno| system_error(path, "syncfs", errno);
+        let place =
+            bc_fs::dirfd::open_root(dir).map_err(|failed| system_error(path, "open", failed))?;
+        let dev = crate::meta::stat(&place).map_err(failed)?.id.dev;
+        if !synced.contains(&dev) {
+            let open = job.readable(&place).map_err(failed)?;
+            retry_on_intr(|| rustix::fs::syncfs(&open)).map_err(failed)?;
+            synced.push(dev);
+        }
+    }
+    Ok(())
+}
+
+fn check(options: &MoveOptions) -> Result<(), Error> {
+    let copy = &options.copy;
+    engine::check(copy)?;
+    if copy.algorithm.is_none() {
+        return Err(Error::usage(
+            "a source is removed only if its copy has its digest: name an algorithm",
+        ));
+    }
+    if matches!(copy.durability, Durability::None) {
+        return Err(Error::usage(
+            "a source is removed only once its copy is on the disk: sync at the end, in batches or \
+             each file",
+        ));
+    }
+    for source in &copy.sources {
+        let path = source.as_bytes();
+        if !path.is_empty() && dir_and_name(path).1.is_none() {
+            return Err(usage_at(
+                path,
+                "has no name of its own there, so it cannot be moved",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A source that is not there.
+struct MissingSource {
+    number: u64,
+    name: Vec<u8>,
+    error: bc_walk::Error,
+}
+
+impl MissingSource {
+    /// True if an earlier run of several sources has renamed it.
+    fn is_renamed(
+        &self,
+        renamed: &std::collections::HashMap<u64, bc_walk::Identity>,
+        top: &destination::Top,
+    ) -> bool {
+        let there = stat_at(&top.fd, &self.name[..]).map(|there| there.id.ino);
+        let then = renamed.get(&self.number);
+        then.is_some_and(|then| there == Ok(then.ino))
+    }
+}
+
+/// Sources, as they are found.
+struct NamedSources {
+    sources: Vec<Source>,
+    missing: Vec<MissingSource>,
+}
+
+impl NamedSources {
+    /// Looks at all sources. `goes_on`: an earlier run may have moved those that are missing.
+    fn look(options: &CopyOptions, goes_on: bool) -> Result<NamedSources, Error> {
+        let (mut sources, mut missing) = (Vec::new(), Vec::new());
+        for (number, path) in options.sources.iter().enumerate() {
+            let looked = destination::look(number, path).and_then(is_named);
+            match looked {
+                Ok(source) => sources.push(source),
+                Err(error) => missing.push(MissingSource {
+                    number: number as u64,
+                    name: dir_and_name(path.as_bytes()).1.unwrap_or_default().to_vec(),
+                    error,
+                }),
+            }
+        }
+        match missing.first() {
+            Some(first) if sources.is_empty() && !goes_on => Err(Error::from(first.error.clone())),
+            _ => Ok(NamedSources { sources, missing }),
+        }
+    }
+}
+
+/// Refuses a link that only a slash behind it leads through: it is the link that has the name.
+fn is_named(source: Source) -> Result<Source, bc_walk::Error> {
+    let path = source.path.as_bytes();
+    if path.ends_with(b"/") && source.stat.kind() == FileKind::Dir {
+        let end = path
+            .iter()
+            .rposition(|byte| *byte != b'/')
+            .map_or(0, |at| at + 1);
+        let own = stat_at(rustix::fs::CWD, &path[..end]);
+        if own.is_ok_and(|own| own.id != source.stat.id) {
+            let text = "is a symbolic link: without the slash it is moved itself";
+            return Err(bc_walk::Error::with_message(path, "move", text));
+        }
+    }
+    Ok(source)
+}

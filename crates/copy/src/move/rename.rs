@@ -1,0 +1,350 @@
+//! The part of a move that renames: whole sources where their names are free, else entry by entry in
+//! directories that are on both sides. Nothing is ever renamed over anything. What cannot be renamed
+//! into another file system, or meets a name that is taken, is left to the copy: only a rename
+//! itself tells which file systems are one (subvolumes, second mounts, layers, quotas of projects
+//! are not), never numbers of devices.
+
+use std::ffi::CString;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bc_edit::metadata::{set_times_at, times_of};
+use bc_edit::{content, entry};
+use bc_fs::Escaped;
+use bc_fs::call::FailedCall;
+use bc_fs::dirfd;
+use bc_fs::mount::mount_number;
+use bc_pool::Cancel;
+use bc_walk::job::Error;
+use bc_walk::{FileKind, Identity};
+use rustix::fs::RawDir;
+use rustix::io::Errno;
+
+use crate::destination::{Source, Top, dir_and_name};
+use crate::error::system_error;
+use crate::event::{CopyProgress, Event, Observer};
+use crate::meta::{fstat, stat, stat_at};
+use crate::options::CopyOptions;
+use crate::resume::journal::Log;
+use crate::resume::record;
+use crate::sources::shown_below;
+
+/// Sources that are left to the copy, and their names below the top.
+#[derive(Default)]
+pub(super) struct NotRenamed {
+    pub(super) sources: Vec<Source>,
+    pub(super) names: Vec<Vec<u8>>,
+}
+
+/// Fate of one entry.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum RenameFate {
+    Renamed,
+    /// It is a directory on both sides.
+    Merges,
+    /// It is for the copy, which decides about names that are taken.
+    IsCopied,
+}
+
+/// An entry, and the name that it is to have.
+struct RenamedEntry<'e> {
+    from: &'e OwnedFd,
+    name: &'e [u8],
+    to: &'e OwnedFd,
+    new_name: &'e [u8],
+}
+
+/// Renames what can be renamed.
+pub(super) struct Renamer<'a> {
+    options: &'a CopyOptions,
+    top: &'a Top,
+    cancel: &'a Cancel,
+    progress: &'a CopyProgress,
+    observer: &'a Observer<'a>,
+    pub(super) renamed: u64,
+    pub(super) failed: u64,
+    /// True if any entry is to go to another file system.
+    pub(super) crosses: bool,
+}
+
+impl<'a> Renamer<'a> {
+    pub(super) fn new(
+        options: &'a CopyOptions,
+        top: &'a Top,
+        cancel: &'a Cancel,
+        progress: &'a CopyProgress,
+        observer: &'a Observer<'a>,
+    ) -> Renamer<'a> {
+        Renamer {
+            options,
+            top,
+            cancel,
+            progress,
+            observer,
+            renamed: 0,
+            failed: 0,
+            crosses: false,
+        }
+    }
+
+    /// Renames what it can of all sources, and returns those of which something is left. `log`: the
+    /// journal, if there is one.
+    pub(super) fn go(&mut self, sources: Vec<Source>, log: &Log) -> Result<NotRenamed, Error> {
+        let mut rest = NotRenamed::default();
+        let names = self.top.names.clone();
+        for (source, name) in sources.into_iter().zip(names) {
+            if self.cancel.is_cancelled() || !self.source(&source, &name, log)? {
+                rest.sources.push(source);
+                rest.names.push(name);
+            }
+        }
+        Ok(rest)
+    }
+
+    /// Returns true if nothing of a source is left to the copy.
+    fn source(&mut self, source: &Source, name: &[u8], log: &Log) -> Result<bool, Error> {
+        let path = source.path.as_bytes();
+        let (dir, own_name) = dir_and_name(path);
+        let own_name = own_name.unwrap_or_default();
+        let opened = dirfd::open_root(dir);
+        let from = opened.map_err(|failed| system_error(path, "open directory", failed))?;
+        if self.options.walk.leaves_out() {
+            // What is left out stays, so that no directory goes as a whole.
+            self.crosses |= !is_one_mount(&from, &self.top.fd);
+            return Ok(false);
+        }
+        let fate = match name.is_empty() {
+            // Its content goes into the top itself.
+            true => Ok(RenameFate::Merges),
+            false => {
+                self.announce(source, log);
+                let top = self.top;
+                self.rename(&RenamedEntry {
+                    from: &from,
+                    name: own_name,
+                    to: &top.fd,
+                    new_name: name,
+                })
+            }
+        };
+        match fate {
+            Ok(RenameFate::Renamed) => {
+                self.done(name);
+                if !self.options.dry_run {
+                    let failed = |failed: FailedCall| system_error(path, failed.op, failed);
+                    content::sync_dir(&self.top.fd).map_err(failed)?;
+                    content::sync_dir(&from).map_err(failed)?;
+                }
+                Ok(true)
+            }
+            Ok(RenameFate::IsCopied) => Ok(false),
+            Ok(RenameFate::Merges) if self.options.dry_run => Ok(false),
+            Ok(RenameFate::Merges) => {
+                let failed_before = self.failed;
+                self.merge(&from, own_name, path, name)?;
+                // What a rename is refused is not copied instead: its source could not go.
+                let is_refused = self.failed > failed_before;
+                if is_refused {
+                    let text = format!(
+                        "{}: what could not be renamed, and what has a name that is taken, stays \
+                         until the errors are seen to",
+                        Escaped(path)
+                    );
+                    (self.observer)(Event::Warning(&text));
+                }
+                Ok(is_refused)
+            }
+            Err(failed) => {
+                self.fail(path.to_vec(), failed);
+                Ok(true)
+            }
+        }
+    }
+
+    /// Records a source that may be gone when another run looks for it.
+    fn announce(&self, source: &Source, log: &Log) {
+        if self.options.sources.len() < 2 {
+            return;
+        }
+        let mut piece = Vec::new();
+        record::push_renamed(&mut piece, source.number as u64, source.stat.id);
+        // Without a record a later run takes the source for one that is missing.
+        let _ = log.append(&mut piece);
+    }
+
+    /// Renames the entries of a source that is a directory on both sides.
+    fn merge(
+        &mut self,
+        from: &OwnedFd,
+        own_name: &[u8],
+        path: &[u8],
+        name: &[u8],
+    ) -> Result<(), Error> {
+        let failed = |failed: FailedCall| system_error(path, failed.op, failed);
+        let source = dirfd::open_below(from, own_name).map_err(failed)?;
+        let target = dirfd::open_below(&self.top.fd, name).map_err(failed)?;
+        let mut pending = vec![Vec::new()];
+        while let Some(below) = pending.pop() {
+            if self.cancel.is_cancelled() {
+                break;
+            }
+            let shown = shown_below(path, &below);
+            let opened = dirfd::open_below(&source, &below)
+                .and_then(|from| Ok((from, dirfd::open_below(&target, &below)?)));
+            let (from, to) = match opened {
+                Ok(opened) => opened,
+                Err(failed) => {
+                    self.fail(shown, failed);
+                    continue;
+                }
+            };
+            let merged = self.merge_one(&from, &to, &shown, &shown_below(name, &below));
+            match merged {
+                Ok(further) => {
+                    pending.extend(further.into_iter().map(|one| shown_below(&below, &one)))
+                }
+                Err(failed) => self.fail(shown, failed),
+            }
+        }
+        Ok(())
+    }
+
+    /// Renames the entries of one directory; returns the names of those that are directories on both
+    /// sides.
+    fn merge_one(
+        &mut self,
+        from: &OwnedFd,
+        to: &OwnedFd,
+        path: &[u8],
+        target: &[u8],
+    ) -> Result<Vec<Vec<u8>>, FailedCall> {
+        let before = fstat(from).map_err(|errno| FailedCall { op: "stat", errno })?;
+        let mut further = Vec::new();
+        let mut renamed = false;
+        for name in names(from)? {
+            if self.cancel.is_cancelled() {
+                break;
+            }
+            let fate = self.rename(&RenamedEntry {
+                from,
+                name: name.as_bytes(),
+                to,
+                new_name: name.as_bytes(),
+            });
+            match fate {
+                Ok(RenameFate::Renamed) => {
+                    renamed = true;
+                    self.done(&shown_below(target, name.as_bytes()));
+                }
+                Ok(RenameFate::Merges) => further.push(name.into_bytes()),
+                Ok(RenameFate::IsCopied) => {}
+                Err(failed) => self.fail(shown_below(path, name.as_bytes()), failed),
+            }
+        }
+        if renamed {
+            content::sync_dir(to)?;
+            content::sync_dir(from)?;
+            // The directory itself is still to be taken over, with the time that it had.
+            let _ = set_times_at(from, c".", &times_of(&before));
+        }
+        Ok(further)
+    }
+
+    fn rename(&mut self, entry: &RenamedEntry<'_>) -> Result<RenameFate, FailedCall> {
+        let RenamedEntry {
+            from,
+            name,
+            to,
+            new_name,
+        } = *entry;
+        let renamed = match self.options.dry_run {
+            true => foreseen(entry),
+            false => entry::rename_new(from, name, to, new_name),
+        };
+        match renamed {
+            Ok(()) => Ok(RenameFate::Renamed),
+            Err(failed) if failed.errno == Errno::XDEV => {
+                self.crosses = true;
+                Ok(RenameFate::IsCopied)
+            }
+            Err(failed) if failed.errno == Errno::EXIST => {
+                let dir = |dir: &OwnedFd, name: &[u8]| -> Option<Identity> {
+                    let there = stat_at(dir, name).ok()?;
+                    (there.kind() == FileKind::Dir).then_some(there.id)
+                };
+                Ok(match (dir(from, name), dir(to, new_name)) {
+                    (Some(one), Some(other)) if one != other => RenameFate::Merges,
+                    _ => RenameFate::IsCopied,
+                })
+            }
+            Err(failed) => Err(failed),
+        }
+    }
+
+    fn done(&mut self, target: &[u8]) {
+        self.renamed += 1;
+        self.progress.files.fetch_add(1, Relaxed);
+        let shown = shown_below(&self.top.path, target);
+        (self.observer)(Event::Copied(&shown));
+    }
+
+    fn fail(&mut self, path: Vec<u8>, failed: FailedCall) {
+        self.failed += 1;
+        let error = bc_walk::Error::new(path, failed.op, failed);
+        (self.observer)(Event::Failed(&error));
+    }
+}
+
+/// Returns what a rename would, as far as that can be known without one.
+fn foreseen(entry: &RenamedEntry<'_>) -> Result<(), FailedCall> {
+    let failed = |errno| {
+        Err(FailedCall {
+            op: "rename",
+            errno,
+        })
+    };
+    if !is_one_mount(entry.from, entry.to) {
+        return failed(Errno::XDEV);
+    }
+    match stat_at(entry.to, entry.new_name) {
+        Ok(_) => failed(Errno::EXIST),
+        Err(Errno::NOENT) => {
+            dirfd::may_change(entry.from)?;
+            dirfd::may_change(entry.to)
+        }
+        Err(errno) => Err(FailedCall { op: "stat", errno }),
+    }
+}
+
+/// True if two directories are seen through the same mount, of the same device: an entry of one can
+/// most likely be renamed into the other.
+fn is_one_mount(one: &OwnedFd, other: &OwnedFd) -> bool {
+    let dev = |dir: &OwnedFd| stat(dir).map(|stat| stat.id.dev).ok();
+    mount_number(one) == mount_number(other) && dev(one) == dev(other)
+}
+
+/// Bytes of names that are read at once.
+const PIECE: usize = 32 << 10;
+
+/// Returns the names in a directory, in order.
+fn names(dir: impl AsFd) -> Result<Vec<CString>, FailedCall> {
+    let listed = dirfd::relist(dir)?;
+    let mut piece = vec![MaybeUninit::uninit(); PIECE];
+    let mut entries = RawDir::new(&listed, &mut piece);
+    let mut names = Vec::new();
+    while let Some(entry) = entries.next() {
+        let failed = |errno| FailedCall {
+            op: "read directory",
+            errno,
+        };
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name();
+        if !matches!(name.to_bytes(), b"." | b"..") {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}

@@ -1,0 +1,255 @@
+//! Moves while other programs are at work, at chosen calls.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use bc_fs::faults::{self, Fault};
+use bc_pool::Cancel;
+use bc_testkit::left_out;
+use bc_walk::job::Error;
+
+use super::{MoveOptions, Moved, move_files};
+use crate::tests::{Ground, Told};
+use crate::{CopyProgress, Event, OnConflict};
+
+/// A directory on another file system than that of the ground; prints why there is none.
+fn other_disk(ground: &Ground) -> Option<tempfile::TempDir> {
+    let dev = |path: &Path| path.metadata().map(|meta| meta.dev()).ok();
+    let shared = Path::new("/dev/shm");
+    if dev(shared).is_some() && dev(shared) != dev(ground.dir.path()) {
+        return tempfile::tempdir_in(shared).ok();
+    }
+    left_out("there is one file system only");
+    None
+}
+
+fn options(ground: &Ground, to: &Path) -> MoveOptions {
+    let mut copy = ground.options(&["from"], "unused");
+    copy.destination = to.as_os_str().to_owned();
+    copy.workers = 1;
+    MoveOptions::new(copy)
+}
+
+fn run(options: &MoveOptions) -> (Result<Moved, Error>, Told) {
+    let reported = Mutex::new(Told::new());
+    let shown = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
+    let observer = |event: Event<'_>| {
+        let text = match event {
+            Event::Failed(error) => format!("! {error}"),
+            Event::Note(text) | Event::Warning(text) => format!("# {text}"),
+            Event::Copied(path) => format!("+ {}", shown(path)),
+            _ => return,
+        };
+        reported.lock().unwrap().push(text);
+    };
+    let progress = CopyProgress::default();
+    let moved = move_files(options, &Cancel::new(), &progress, &observer);
+    (moved, reported.into_inner().unwrap())
+}
+
+/// Numbers of the call that sets the source aside and of the one that removes it.
+struct LastCalls {
+    aside: usize,
+    removal: usize,
+}
+
+/// Returns those of a move that nothing disturbs: the last rename, and what is unlinked behind it.
+fn last_calls(run: impl FnOnce()) -> LastCalls {
+    faults::watch();
+    run();
+    let calls = faults::disarm().calls;
+    let last = calls.iter().rposition(|call| *call == "rename").unwrap();
+    let count = |calls: &[&str], name: &str| calls.iter().filter(|call| **call == name).count();
+    LastCalls {
+        aside: count(&calls, "rename"),
+        removal: count(&calls[..last], "unlink") + 1,
+    }
+}
+
+/// Calls of a move of one file to another file system.
+fn calls_across() -> Option<LastCalls> {
+    let ground = Ground::new();
+    ground.write("from/file", b"content");
+    let disk = other_disk(&ground)?;
+    Some(last_calls(|| {
+        let (moved, reported) = run(&options(&ground, &disk.path().join("to")));
+        assert_eq!(moved.unwrap().moved, 2, "{reported:?}");
+    }))
+}
+
+/// What another program does, and why the source stays then, if it does.
+type Meanwhile = (&'static str, fn(&Path, &Path), Option<&'static str>);
+
+/// The moment before the source is set aside: it was looked at, and so was its copy.
+const CASES: [Meanwhile; 6] = [
+    ("nothing", |_, _| (), None),
+    (
+        "saves another file",
+        |source, _| {
+            let saved = source.with_file_name("saved");
+            fs::write(&saved, "saved").unwrap();
+            fs::rename(saved, source).unwrap();
+        },
+        Some("changed since"),
+    ),
+    (
+        "opens it for writing",
+        |source, _| {
+            // It would have to wait.
+            let opened = OpenOptions::new()
+                .append(true)
+                .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
+                .open(source);
+            assert!(opened.is_err(), "a lease holds it back");
+        },
+        Some("open for writing"),
+    ),
+    (
+        "gives it another name",
+        |source, _| fs::hard_link(source, source.with_file_name("other")).unwrap(),
+        Some("other names"),
+    ),
+    (
+        "removes the copy",
+        |_, copy| fs::remove_file(copy).unwrap(),
+        Some("copy is gone"),
+    ),
+    (
+        "writes to the copy",
+        |_, copy| fs::write(copy, "other").unwrap(),
+        Some("copy was changed"),
+    ),
+];
+
+#[test]
+fn what_another_program_does_last_keeps_the_source() {
+    let Some(LastCalls { aside, .. }) = calls_across() else {
+        return;
+    };
+    for (who, meanwhile, why) in CASES {
+        let ground = Ground::new();
+        ground.write("from/file", b"content");
+        let Some(disk) = other_disk(&ground) else {
+            return;
+        };
+        let probe = fs::File::open(ground.at("from/file")).unwrap();
+        if bc_fs::lease::take(&probe).is_err() {
+            return left_out("there are no leases here");
+        }
+        drop(probe);
+        let (source, to) = (ground.at("from/file"), disk.path().join("to"));
+        let copy = to.join("file");
+        let act = {
+            let (source, copy) = (source.clone(), copy.clone());
+            Box::new(move || meanwhile(&source, &copy))
+        };
+        faults::arm(("rename".to_owned(), aside), Fault::Run(act));
+        let (moved, reported) = run(&options(&ground, &to));
+        assert!(faults::disarm().reached, "{who}");
+        let moved = moved.unwrap();
+        match why {
+            None => {
+                assert_eq!((moved.moved, moved.kept), (2, 0), "{who}: {reported:?}");
+                assert!(!ground.at("from").exists(), "{who}");
+                assert_eq!(fs::read(&copy).unwrap(), b"content", "{who}");
+            }
+            Some(why) => {
+                assert_eq!((moved.moved, moved.kept), (0, 2), "{who}: {reported:?}");
+                let named = reported.iter().any(|line| line.contains(why));
+                assert!(named, "{who}: {reported:?}");
+                let expected = match who {
+                    "saves another file" => &b"saved"[..],
+                    _ => b"content",
+                };
+                assert_eq!(fs::read(&source).unwrap(), expected, "{who}");
+            }
+        }
+        let private = |path: &PathBuf| path.to_string_lossy().contains(".bc-move.");
+        assert!(!ground.litter().iter().any(private), "{who}");
+    }
+}
+
+/// A source that was set aside when its run was killed has its name again, and is moved by the next.
+#[test]
+fn what_a_killed_run_has_set_aside_comes_back_first() {
+    let Some(LastCalls { removal, .. }) = calls_across() else {
+        return;
+    };
+    for is_taken in [false, true] {
+        let ground = Ground::new();
+        ground.write("from/file", b"content");
+        let Some(disk) = other_disk(&ground) else {
+            return;
+        };
+        let to = disk.path().join("to");
+        let options = options(&ground, &to);
+        // It is not removed, and does not get its name back either: as if killed in between.
+        let errno = rustix::io::Errno::IO;
+        faults::arm(("unlink".to_owned(), removal), Fault::Errnos(errno, 1003));
+        let _ = run(&options);
+        faults::disarm();
+        let is_private = |path: &PathBuf| path.to_string_lossy().contains(".bc-move.");
+        let left = ground.litter();
+        assert!(left.iter().any(is_private), "{left:?}");
+        if is_taken {
+            fs::write(ground.at("from/file"), "another").unwrap();
+        }
+        let (moved, reported) = run(&options);
+        let left = ground.litter();
+        assert!(!left.iter().any(is_private), "{left:?}");
+        match is_taken {
+            false => {
+                assert_eq!(moved.unwrap().kept, 0, "{reported:?}");
+                assert!(!ground.at("from").exists());
+                assert_eq!(fs::read(to.join("file")).unwrap(), b"content");
+            }
+            true => {
+                let named = reported.iter().any(|line| line.contains("file-1"));
+                assert!(named, "{reported:?}");
+                // All three contents are somewhere.
+                let there = |name: &str| {
+                    let source = fs::read(ground.at(&format!("from/{name}")));
+                    source.or_else(|_| fs::read(to.join(name)))
+                };
+                assert_eq!(there("file-1").unwrap(), b"content");
+                assert!(there("file").is_ok());
+            }
+        }
+    }
+}
+
+/// Within a file system a name that is taken is given to the source itself, which is never copied.
+#[test]
+fn a_file_that_replaces_another_one_stays_itself() {
+    let make = || {
+        let ground = Ground::new();
+        ground.write("from/file", b"content");
+        ground.write("to/file", b"other");
+        let mut options = options(&ground, &ground.at("to"));
+        options.copy.target = crate::Target::Exactly;
+        let (moved, _) = run(&options);
+        assert_eq!(moved.unwrap().failed, 1);
+        options.copy.on_conflict = OnConflict::Replace;
+        (ground, options)
+    };
+    let (_kept, undisturbed) = make();
+    let LastCalls { removal, .. } = last_calls(|| {
+        let (moved, reported) = run(&undisturbed);
+        assert_eq!(moved.unwrap().moved, 2, "{reported:?}");
+    });
+    let (ground, options) = make();
+    let number = ground.at("from/file").metadata().unwrap().ino();
+    // It has both names then.
+    let errno = rustix::io::Errno::IO;
+    faults::arm(("unlink".to_owned(), removal), Fault::Errno(errno));
+    let (moved, reported) = run(&options);
+    faults::disarm();
+    assert_eq!(moved.unwrap().kept, 2, "{reported:?}");
+    let (moved, reported) = run(&options);
+    assert_eq!(moved.unwrap().kept, 0, "{reported:?}");
+    let there = ground.at("to/file").metadata().unwrap();
+    assert_eq!((there.ino(), there.nlink()), (number, 1));
+    assert!(!ground.at("from").exists() && ground.litter().is_empty());
+}

@@ -1,0 +1,397 @@
+//! `bc move` to another file system: a source goes only once its copy is proven.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use bc_testkit::{Seen, Sweep, TestTree, full_disk, left_out, loop_disk, seen};
+
+use crate::common::Bc;
+use crate::copy_faults::FAULTS;
+use crate::copy_trees::{MANIFEST, figures, litter, litter_below, rich, tree};
+use crate::strace::{self, KILL};
+
+/// A tree on another file system; prints why there is none.
+pub fn other_disk(t: &TestTree) -> Option<TestTree> {
+    let dev = |path: &Path| path.metadata().map(|meta| meta.dev()).ok();
+    for parent in ["/dev/shm", "/var/tmp", env!("CARGO_MANIFEST_DIR")] {
+        let parent = Path::new(parent);
+        if dev(parent).is_some_and(|there| Some(there) != dev(t.path())) {
+            return Some(TestTree::new_in(parent));
+        }
+    }
+    left_out("there is one file system only");
+    None
+}
+
+type Tree = BTreeMap<PathBuf, Seen>;
+
+/// The whole tree is at the destination, its manifest is accepted, and nothing else is anywhere.
+#[track_caller]
+fn all_is_there(t: &TestTree, to: &Path, before: &Tree, context: &str) {
+    assert!(!t.exists("r"), "{context}: the source is there");
+    let after = seen(to, MANIFEST).unwrap();
+    for (path, one) in before {
+        let Some(there) = after.get(path) else {
+            panic!("{context}: {}: not there", path.display());
+        };
+        assert!(
+            there.content == one.content,
+            "{context}: {}",
+            path.display()
+        );
+        let [mut one, mut there] = [one.clone(), there.clone()];
+        (one.content, there.content) = (Vec::new(), Vec::new());
+        assert_eq!(there, one, "{context}: {}", path.display());
+    }
+    assert_eq!(after.len(), before.len(), "{context}: {:?}", after.keys());
+    let manifest = to.join(MANIFEST);
+    let out = t
+        .bc()
+        .args(["integrity", "verify"])
+        .arg(to)
+        .arg(&manifest)
+        .go();
+    assert_eq!(out.status.code(), Some(0), "{context}: {out}");
+    let left: Vec<_> = litter(t).into_iter().chain(litter_below(to)).collect();
+    assert_eq!(left, Vec::<PathBuf>::new(), "{context}");
+}
+
+/// Every content is complete under one of its names, and no name at the destination has other bytes.
+#[track_caller]
+fn nothing_is_lost(t: &TestTree, to: &Path, before: &Tree, context: &str) {
+    let is_private = |name: &Path| name.to_string_lossy().contains(".bc-move.");
+    let sources = match t.exists("r") {
+        true => seen(&t.join("r"), MANIFEST).unwrap(),
+        false => Tree::new(),
+    };
+    for (path, one) in before {
+        let is_dir = one.mode & 0o170_000 == 0o040_000;
+        let there = to.join(path);
+        let is_link = there.is_symlink();
+        let read = |path: &Path| match is_link {
+            true => std::fs::read_link(path).map(|text| text.into_os_string().into_encoded_bytes()),
+            false => std::fs::read(path),
+        };
+        let is_plain = one.mode & 0o170_000 == 0o100_000 || is_link;
+        let is_copied = match is_plain {
+            true => there
+                .symlink_metadata()
+                .is_ok()
+                .then(|| read(&there).unwrap()),
+            false => there.symlink_metadata().is_ok().then(Vec::new),
+        };
+        if let Some(bytes) = &is_copied
+            && is_plain
+        {
+            assert!(
+                *bytes == one.content,
+                "{context}: {}: other bytes",
+                there.display()
+            );
+        }
+        let is_set_aside = || {
+            sources.iter().any(|(at, file)| {
+                is_private(at) && at.parent() == path.parent() && file.content == one.content
+            })
+        };
+        let is_source = sources
+            .get(path)
+            .is_some_and(|file| file.content == one.content);
+        assert!(
+            is_dir || is_copied.is_some() || is_source || is_set_aside(),
+            "{context}: {} is nowhere",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn everything_goes_and_is_proven() {
+    let t = rich();
+    let Some(disk) = other_disk(&t) else {
+        return;
+    };
+    let before = seen(&t.join("r"), MANIFEST).unwrap();
+    let line = format!("move --itemize r {}", disk.join("to").display());
+    let out = t.bc_line(&line).go();
+    out.code(0)
+        .stderr_has(format!("{0} moved of {0}; ", before.len()));
+    out.stdout_has(format!("+ {}\n", disk.join("to/a/file").display()));
+    all_is_there(&t, &disk.join("to"), &before, "at once");
+}
+
+#[test]
+fn single_files_links_and_pipes_go_too() {
+    let t = tree();
+    let Some(disk) = other_disk(&t) else {
+        return;
+    };
+    t.write("x", "x");
+    for name in ["x", "r/link", "r/pipe"] {
+        let line = format!("move {name} {}", disk.path().display());
+        t.bc_line(&line).go().code(0).stderr_has("1 moved of 1");
+        assert!(t.join(name).symlink_metadata().is_err(), "{name}");
+        let base = name.rsplit('/').next().unwrap();
+        assert!(disk.join(base).symlink_metadata().is_ok(), "{name}");
+    }
+    assert_eq!(disk.read("x"), b"x");
+    assert!(litter(&t).is_empty());
+}
+
+#[test]
+fn names_outside_keep_a_file_and_all_others_go() {
+    let t = tree();
+    let Some(disk) = other_disk(&t) else {
+        return;
+    };
+    t.hard_link("r/a/large", "outside");
+    let to = disk.join("to");
+    let line = format!("move r {}", to.display());
+    let out = t.bc_line(&line).go();
+    out.code(1)
+        .stderr_has("r/a/large: remove: stays: it has other names than those that are moved")
+        .stderr_has("3 left at the source");
+    assert_eq!(t.read("r/a/large").len(), 200_000);
+    assert_eq!(t.read("outside").len(), 200_000);
+    assert!(!t.exists("r/a/file") && !t.exists("r/second") && to.join("a/large").exists());
+    // Without that name it goes.
+    t.remove("outside");
+    t.bc_line(&line).go().code(0);
+    assert!(!t.exists("r") && to.join("a/file").exists() && litter(&t).is_empty());
+}
+
+#[test]
+fn a_file_that_is_open_for_writing_stays() {
+    let t = tree();
+    let Some(disk) = other_disk(&t) else {
+        return;
+    };
+    let writer = OpenOptions::new()
+        .append(true)
+        .open(t.join("r/a/large"))
+        .unwrap();
+    let probe = File::open(t.join("r/a/large")).unwrap();
+    if !matches!(
+        bc_fs::lease::take(&probe),
+        Err(bc_fs::lease::Refused::Writer)
+    ) {
+        return left_out("there are no leases here");
+    }
+    drop(probe);
+    let line = format!("move r {}", disk.join("to").display());
+    let out = t.bc_line(&line).go();
+    out.code(1)
+        .stderr_has("r/a/large: remove: stays: it is open for writing");
+    assert_eq!(t.read("r/a/large").len(), 200_000);
+    drop(writer);
+    t.bc_line(&line).go().code(0);
+    assert!(!t.exists("r"));
+}
+
+/// What is found at the destination authorises no removal: it may be the source itself, seen
+/// another way.
+#[test]
+fn only_copies_of_this_job_count() {
+    let t = tree();
+    let Some(disk) = other_disk(&t) else {
+        return;
+    };
+    let to = disk.join("to");
+    t.bc_line(&format!("copy r {}", to.display())).go().code(0);
+    let out = t.bc_line(&format!("move -T r {}", to.display())).go();
+    out.code(1).stderr_has("create: File exists");
+    let line = format!("move -T --on-conflict=verify r {}", to.display());
+    let out = t.bc_line(&line).go();
+    out.code(1)
+        .stderr_has("r/a/file: remove: stays: what has its name at the destination");
+    assert!(t.exists("r/a/file") && t.exists("r/a/large") && t.exists("r/second"));
+    // A file that is replaced has a copy of this job.
+    std::fs::write(to.join("a/file"), "other").unwrap();
+    let out = t.bc_line(&line.replace("verify", "replace")).go();
+    out.code(0);
+    assert!(!t.exists("r"));
+    assert_eq!(std::fs::read(to.join("a/file")).unwrap(), b"content");
+}
+
+#[test]
+fn a_dry_run_says_what_would_stay() {
+    let t = tree();
+    let Some(disk) = other_disk(&t) else {
+        return;
+    };
+    t.hard_link("r/a/large", "outside");
+    let before = seen(t.path(), MANIFEST).unwrap();
+    let line = format!("move --dry-run r {}", disk.join("to").display());
+    let out = t.bc_line(&line).go();
+    out.code(1)
+        .stdout_has(format!("+ {}\n", disk.join("to/a/file").display()))
+        .stderr_has("r/a/large: remove: stays: it has other names");
+    assert_eq!(seen(t.path(), MANIFEST).unwrap(), before);
+    assert!(!disk.exists("to") && litter(&t).is_empty());
+}
+
+/// What comes into a directory meanwhile keeps it.
+#[test]
+fn directories_go_only_when_they_are_empty() {
+    let t = tree();
+    let Some(disk) = other_disk(&t) else {
+        return;
+    };
+    let to = disk.join("to");
+    let line = format!("move --exclude=large r {}", to.display());
+    t.bc_line(&line).go().code(0);
+    assert!(t.exists("r/a/large") && !t.exists("r/a/file") && !t.exists("r/pipe"));
+    assert!(to.join("a/file").exists() && !to.join("a/large").exists());
+}
+
+fn killed_at_calls(make: fn() -> TestTree, mut sweep: Sweep, more: &str) {
+    if !strace::is_able() {
+        return;
+    }
+    while let Some(point) = sweep.next() {
+        let t = make();
+        let Some(disk) = other_disk(&t) else {
+            return;
+        };
+        let (before, to) = (seen(&t.join("r"), MANIFEST).unwrap(), disk.join("to"));
+        let line = format!("move {more} r {}", to.display());
+        let (first, killed) = strace::disturbed(&mut sweep, &t, &point, KILL, &line);
+        let context = format!("{line}: killed at {point}");
+        assert!(killed || first.status.success(), "{context}: {first}");
+        nothing_is_lost(&t, &to, &before, &context);
+        let is_over = !t.exists("r") && litter(&t).is_empty();
+        if !is_over {
+            assert!(killed, "{context}: {first}");
+            let out = t.bc_line(&line).go();
+            assert_eq!(out.status.code(), Some(0), "{context}: {out}");
+        }
+        all_is_there(&t, &to, &before, &context);
+    }
+    assert!(sweep.reached() > 0, "{more}");
+    figures(&format!("move {more}: killed at {} calls", sweep.reached()));
+}
+
+#[test]
+fn killed_at_every_call_the_same_command_completes_the_move() {
+    killed_at_calls(tree, strace::kills(3), "--sync=end");
+    killed_at_calls(tree, strace::kills(2).few_names(6), "--sync=batch");
+    killed_at_calls(tree, strace::kills(2).few_names(6), "--sync=file");
+}
+
+#[test]
+fn killed_at_every_call_of_a_move_of_everything() {
+    killed_at_calls(rich, strace::kills(1), "--sync=batch");
+}
+
+/// Every failed call is told, nothing is lost, and the next run completes the move.
+#[test]
+fn every_fault_is_told_and_nothing_is_lost() {
+    if !strace::is_able() {
+        return;
+    }
+    let mut sweep = strace::faults(&FAULTS, 2);
+    while let Some(point) = sweep.next() {
+        let t = tree();
+        let Some(disk) = other_disk(&t) else {
+            return;
+        };
+        let (before, to) = (seen(&t.join("r"), MANIFEST).unwrap(), disk.join("to"));
+        let line = format!("move r {}", to.display());
+        let error = strace::error(&FAULTS, &point, &sweep);
+        let (out, _) = strace::disturbed(&mut sweep, &t, &point, &error, &line);
+        let context = format!("{line}: {error} at {point}: {out}");
+        nothing_is_lost(&t, &to, &before, &context);
+        let text = out.error_text();
+        match out.status.code() {
+            Some(127) if text.contains("shared librar") => continue,
+            Some(0) => assert!(!t.exists("r"), "{context}"),
+            Some(1 | 2) => {
+                assert!(
+                    point.call == "write" || text.contains("bc move: "),
+                    "{context}"
+                );
+                // Where there could be no journal, names are taken by what is no copy of a job.
+                let again = t.bc_line(&line).go();
+                let again = match again.status.code() {
+                    Some(0) => again,
+                    _ => {
+                        let line = line.replace("move r", "move -T --on-conflict=replace r");
+                        t.bc_line(&line).go()
+                    }
+                };
+                assert_eq!(again.status.code(), Some(0), "{context}: {again}");
+                nothing_is_lost(&t, &to, &before, &context);
+                assert!(!t.exists("r"), "{context}: {again}");
+            }
+            _ => panic!("{context}"),
+        }
+    }
+    assert!(sweep.reached() > 0);
+    figures(&format!("move: {} faults", sweep.reached()));
+}
+
+/// A disk that is full takes no source away, and the same command goes on when there is room.
+#[test]
+fn a_full_disk_keeps_every_source() {
+    let disk = match full_disk(1 << 20) {
+        Ok(disk) => disk,
+        Err(reason) => return left_out(&reason),
+    };
+    let t = TestTree::new();
+    for number in 0..400 {
+        t.write(format!("r/{number:03}"), vec![number as u8; 5000]);
+    }
+    let before = seen(&t.join("r"), MANIFEST).unwrap();
+    let to = disk.path().join("to");
+    let line = format!("move r {}", to.display());
+    t.bc_line(&line).go().code(2).stderr_has("takes no more");
+    assert_eq!(seen(&t.join("r"), MANIFEST).unwrap(), before);
+    let more = ["-o", "remount,size=16M"];
+    let grown = t.run("mount").args(more).arg(disk.path()).go();
+    if !grown.status.success() {
+        return left_out("mount cannot change the size of a tmpfs here");
+    }
+    t.bc_line(&line).go().code(0);
+    all_is_there(&t, &to, &before, "after more room");
+}
+
+/// The destination loses its power when the move is killed, or right behind its end: what the source
+/// has no more is there.
+#[test]
+fn after_a_power_cut_nothing_is_lost() {
+    if !strace::is_able() {
+        return;
+    }
+    for (kind, sync) in [("ext4", "batch"), ("ext4", "end"), ("xfs", "file")] {
+        let disk = match loop_disk(kind, 512 << 20) {
+            Ok(disk) => disk,
+            Err(reason) => {
+                left_out(&reason);
+                continue;
+            }
+        };
+        let mut sweep = Sweep::new(3).of(&["unlinkat", "renameat2", "syncfs", "fsync"]);
+        let mut nth = 0;
+        while let Some(point) = sweep.next() {
+            let t = tree();
+            nth += 1;
+            let to = disk.path().join(format!("to-{nth}"));
+            let before = seen(&t.join("r"), MANIFEST).unwrap();
+            let line = format!("move --sync={sync} r {}", to.display());
+            let context = format!("{kind}: {line}: cut at {point}");
+            strace::disturbed(&mut sweep, &t, &point, KILL, &line);
+            if let Err(reason) = disk.cut().and_then(|()| disk.mount_again()) {
+                return left_out(&reason);
+            }
+            nothing_is_lost(&t, &to, &before, &context);
+            if t.exists("r") || !litter(&t).is_empty() {
+                let out = t.bc_line(&line).go();
+                assert_eq!(out.status.code(), Some(0), "{context}: {out}");
+            }
+            all_is_there(&t, &to, &before, &context);
+        }
+        assert!(sweep.reached() > 0, "{kind}");
+    }
+}

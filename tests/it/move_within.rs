@@ -1,0 +1,202 @@
+//! `bc move` within one file system: renamed, never over anything, directories merged.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use bc_testkit::{TestTree, seen};
+
+use crate::common::Bc;
+use crate::copy_trees::{MANIFEST, litter, rich, tree};
+
+fn ino(t: &TestTree, path: &str) -> u64 {
+    t.join(path).symlink_metadata().unwrap().ino()
+}
+
+#[test]
+fn a_tree_goes_by_one_rename_and_leaves_nothing_behind() {
+    for (line, target) in [
+        ("move r to", "to"),
+        ("move r into", "into/r"),
+        ("move -T r free", "free"),
+        ("move r/ slash/", "slash/r"),
+    ] {
+        let t = rich();
+        t.dir("into").dir("slash");
+        let before = seen(&t.join("r"), MANIFEST).unwrap();
+        let number = ino(&t, "r");
+        let out = t.bc_line(line).go();
+        out.code(0).stderr_has("1 moved of 1; 0 B written");
+        assert_eq!(ino(&t, target), number, "{line}");
+        assert_eq!(seen(&t.join(target), MANIFEST).unwrap(), before, "{line}");
+        assert!(!t.exists("r"), "{line}");
+        assert!(!t.exists(Path::new(target).join(MANIFEST)), "{line}");
+        assert!(litter(&t).is_empty(), "{line}: {:?}", litter(&t));
+    }
+}
+
+#[test]
+fn files_links_and_pipes_are_renamed_too() {
+    let t = tree();
+    t.dir("to");
+    let numbers = ["r/a/file", "r/link", "r/pipe"].map(|path| ino(&t, path));
+    let out = t.bc_line("move --itemize r/a/file r/link r/pipe to").go();
+    out.code(0).stdout_is("+ to/file\n+ to/link\n+ to/pipe\n");
+    assert_eq!(
+        ["to/file", "to/link", "to/pipe"].map(|path| ino(&t, path)),
+        numbers
+    );
+    // The other name of the file is what it was.
+    assert_eq!(ino(&t, "r/second"), numbers[0]);
+    assert!(litter(&t).is_empty());
+}
+
+#[test]
+fn directories_that_are_there_are_merged() {
+    let t = tree();
+    t.write("to/r/a/mine", "mine")
+        .write("to/r/other/deep", "deep");
+    let before = seen(&t.join("r"), MANIFEST).unwrap();
+    let number = ino(&t, "r/a/large");
+    let out = t.bc_line("move r to").go();
+    out.code(0);
+    assert_eq!(ino(&t, "to/r/a/large"), number);
+    assert_eq!(t.read("to/r/a/mine"), b"mine");
+    assert!(!t.exists("r"), "{out}");
+    let after = seen(&t.join("to/r"), MANIFEST).unwrap();
+    for (path, one) in &before {
+        let there = &after[path];
+        assert_eq!(there, one, "{}", path.display());
+    }
+    assert_eq!(after.len(), before.len() + 3);
+    assert!(litter(&t).is_empty() && !t.exists(Path::new("to").join(MANIFEST)));
+}
+
+#[test]
+fn a_name_that_is_taken_keeps_its_source_unless_another_rule_is_given() {
+    for (rule, taken, there, code) in [
+        ("fail", "other", "other", 1),
+        ("skip", "other", "other", 1),
+        ("replace", "other", "content", 0),
+        ("verify", "other", "content", 0),
+        // What is found equal may be another view of the source.
+        ("verify", "content", "content", 1),
+        ("update", "other", "other", 1),
+    ] {
+        let t = tree();
+        t.write("to/a/file", taken);
+        let line = format!("move -T --on-conflict={rule} r to");
+        let out = t.bc_line(&line).go();
+        let context = format!("{rule}: {out}");
+        assert_eq!(out.status.code(), Some(code), "{context}");
+        assert_eq!(t.read("to/a/file"), there.as_bytes(), "{context}");
+        assert_eq!(t.read("to/a/large").len(), 200_000, "{context}");
+        assert_eq!(t.exists("r/a/file"), code == 1, "{context}");
+        assert_eq!(t.exists("r"), code == 1, "{context}");
+        assert!(!t.exists("r/a/large"), "{context}");
+        if code == 1 {
+            // A failure names the destination, as that of a copy does.
+            out.stderr_has(match rule {
+                "fail" => "to/a/file: create: File exists",
+                _ => "r/a/file: remove: stays: what has its name",
+            });
+            assert_eq!(t.read("r/a/file"), b"content", "{context}");
+        }
+    }
+}
+
+#[test]
+fn kinds_that_do_not_go_together() {
+    let t = TestTree::new();
+    t.write("r/dir/x", "x")
+        .write("r/file", "file")
+        .write("r/through/y", "y");
+    t.write("to/dir", "a file")
+        .write("to/file/z", "z")
+        .dir("elsewhere");
+    t.symlink("../elsewhere", "to/through");
+    let out = t.bc_line("move -T r to").go();
+    out.code(1)
+        .stderr_has("to/dir: mkdir: is no directory there")
+        .stderr_has("to/file: create: Is a directory")
+        .stderr_has("to/through: mkdir: is a symbolic link there");
+    assert_eq!(t.read("r/dir/x"), b"x");
+    assert_eq!(t.read("r/file"), b"file");
+    assert_eq!(t.read("r/through/y"), b"y");
+    assert!(!t.exists("elsewhere/y"));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_is_changed() {
+    let t = tree();
+    t.hard_link("r/a/large", "same").symlink("r", "to-r");
+    let before = seen(t.path(), MANIFEST).unwrap();
+    for (line, text) in [
+        ("move r r/a", "cannot be moved into itself"),
+        ("move r to-r/a", "cannot be moved into itself"),
+        ("move r r/a/new", "cannot be moved into itself"),
+        ("move r/a/large same", "is what it would be moved to"),
+        ("move -T r r", "is what it would be moved to"),
+        ("move r/a r", "is what it would be moved to"),
+        ("move r/. to", "has no name of its own"),
+        ("move to-r/ to", "is a symbolic link"),
+        ("move none to", "none: stat: No such file"),
+        ("move r a/b/c", "open directory: No such file"),
+        ("move r to --to=other", "one destination"),
+        ("move --algorithm=none r to", "digest"),
+        ("move --sync=none r to", "on the disk"),
+        ("move r", "destination"),
+    ] {
+        let out = t.bc_line(line).go();
+        out.code(2).stderr_has(text);
+        assert_eq!(seen(t.path(), MANIFEST).unwrap(), before, "{line}");
+    }
+    assert!(litter(&t).is_empty());
+}
+
+#[test]
+fn one_of_several_that_is_missing_stops_none_of_the_others() {
+    let t = tree();
+    t.dir("to").write("x", "x");
+    let out = t.bc_line("move r none x to").go();
+    out.code(1)
+        .stderr_has("none: stat: No such file")
+        .stderr_has("2 moved, 1 failed of 3");
+    assert!(t.exists("to/r/a/file") && t.exists("to/x") && !t.exists("r") && !t.exists("x"));
+}
+
+#[test]
+fn a_dry_run_prints_what_the_run_does() {
+    let t = tree();
+    t.write("to/r/a/file", "taken").write("x", "x");
+    for (line, lines) in [
+        ("move --dry-run x y", "+ y\n"),
+        ("move --dry-run r free", "+ free\n"),
+        (
+            "move --dry-run -T --on-conflict=skip r to/r",
+            "= to/r/a/file: exists\n+ to/r/a/large\n",
+        ),
+    ] {
+        let before = seen(t.path(), MANIFEST).unwrap();
+        let out = t.bc_line(line).go();
+        out.stdout_has(lines)
+            .stderr_has("dry run: nothing is written");
+        assert_eq!(seen(t.path(), MANIFEST).unwrap(), before, "{line}");
+    }
+    assert!(litter(&t).is_empty());
+}
+
+/// A filter leaves files where they are, and their directories.
+#[test]
+fn what_is_left_out_stays() {
+    let t = tree();
+    let number = ino(&t, "r/a/file");
+    let out = t.bc_line("move --exclude=large r to").go();
+    out.code(0);
+    // Nothing is copied, and names of one file are names of one file.
+    assert_eq!(
+        (ino(&t, "to/a/file"), ino(&t, "to/second")),
+        (number, number)
+    );
+    assert!(t.exists("r/a/large") && !t.exists("to/a/large"), "{out}");
+    assert!(!t.exists("r/a/file") && !t.exists("r/second"), "{out}");
+}
