@@ -45,12 +45,16 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         }
         ["statx", root, threads] => {
             std::env::set_current_dir(root).with_context(|| root.to_owned())?;
-            walk(threads.parse()?, Stat::Take)?;
+            walk(threads.parse()?, Stat::Files)?;
+        }
+        ["statx-all", root, threads] => {
+            std::env::set_current_dir(root).with_context(|| root.to_owned())?;
+            walk(threads.parse()?, Stat::All)?;
         }
         ["peak", file, program, ref arguments @ ..] => return peak(file, program, arguments),
         _ => bail!(
-            "floor: read|dup|link ROOT LIST THREADS | copy ROOT LIST TO THREADS | walk|statx ROOT THREADS | lanes ALG BYTES \
-             THREADS | peak FILE COMMAND"
+            "floor: read|dup|link ROOT LIST THREADS | copy ROOT LIST TO THREADS | walk|statx|statx-all ROOT THREADS | lanes \
+             ALG BYTES THREADS | peak FILE COMMAND"
         ),
     }
     Ok(ExitCode::SUCCESS)
@@ -59,7 +63,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stat {
     Skip,
-    Take,
+    /// Everything but directories.
+    Files,
+    /// Directories, too, whose metadata a manifest records.
+    All,
 }
 
 /// Directories found and not yet read; a thread shares its own only when another has none.
@@ -70,7 +77,8 @@ struct SharedDirs {
     hungry: AtomicUsize,
 }
 
-/// Reads every directory below the current one with getdents64, and takes statx of every entry.
+/// Reads every directory below the current one with getdents64, and takes statx of the entries that are
+/// asked for.
 fn walk(threads: usize, stat: Stat) -> Result<()> {
     let shared = SharedDirs {
         directories: Mutex::new(vec![c".".to_owned()]),
@@ -136,13 +144,15 @@ fn read_directory(
         if name == c"." || name == c".." {
             continue;
         }
-        if entry.file_type() == FileType::Directory {
+        let is_directory = entry.file_type() == FileType::Directory;
+        if is_directory {
             let mut path = directory.to_bytes().to_vec();
             path.push(b'/');
             path.extend_from_slice(name.to_bytes());
             own.push(CString::new(path).expect("names hold no NUL"));
             shared.outstanding.fetch_add(1, Ordering::Relaxed);
-        } else if stat == Stat::Take {
+        }
+        if stat == Stat::All || stat == Stat::Files && !is_directory {
             statx(
                 &fd,
                 name,

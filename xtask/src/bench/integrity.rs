@@ -30,7 +30,7 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
     bench.compare(&Pair {
         job: "manifest, XXH128".to_owned(),
         ours: "bc integrity manifest --algorithm=xxh128 --output=$SCRATCH/manifest $TREE",
-        theirs: "xtask floor statx $TREE $N && xtask floor read $TREE $LIST $N",
+        theirs: "xtask floor statx-all $TREE $N && xtask floor read $TREE $LIST $N",
         tool: &["xtask"],
         cache: Cache::Warm,
         pairs: 9,
@@ -63,7 +63,7 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
         bench.compare(&Pair {
             job: job.to_owned(),
             ours,
-            theirs: "xtask floor statx $TREE $N",
+            theirs: "xtask floor statx-all $TREE $N",
             tool: &["xtask"],
             cache: Cache::Warm,
             pairs: 9,
