@@ -60,7 +60,7 @@ fn outside(mut args: Args) -> Result<ExitCode> {
             words.push(flag.to_owned());
         }
     }
-    for option in ["--only", "--corpus", "--files", "--runs"] {
+    for option in ["--only", "--corpus", "--files", "--runs", "--against"] {
         if let Some(value) = args.option(option)? {
             words.push(format!("{option}={value}"));
         }

@@ -24,8 +24,9 @@ cargo xtask COMMAND
   filesystems [--quick] [--only NAME,...] [--list] [--json] [--scratch D] [--bc FILE]
       as root: every promise on every file system that can be mounted here (images, overlays,
       FUSE, a server on 127.0.0.1), in a mount namespace of its own; exit 1 on any difference
-  filesystems --measure [--corpus D] [--files N] [--runs N] [--only NAME,...]
-      bc hash and bc dup on each of them, warm and cold, beside the installed peers: Markdown
+  filesystems --measure [--corpus D] [--files N] [--runs N] [--only NAME,...] [--against FILE]
+      bc hash and bc dup on each of them, warm and cold, beside the installed peers: Markdown.
+      --against: every job beside another build of bc, in 31 alternating pairs
   fleet [duckdb|spark|cluster|all] (--small | --like MANIFEST [--files N]) [--bc FILE] [--dir D]
       every query of bc integrity sql in the engines themselves (pip installs them below target),
       over 20 manifests of 500,000 entries like those of a real tree, made so that each answer is

@@ -1,5 +1,6 @@
 //! `--measure`: bc hash and bc dup on each file system beside the floor and the installed peers, all
-//! in turn, warm and cold, as Markdown for a record.
+//! in turn, warm and cold, as Markdown for a record. With `--against` every job of ours beside another
+//! build of bc instead, in alternating pairs.
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -15,11 +16,13 @@ use super::kinds::Kind;
 use super::place::{self, Place};
 use super::tools::Lab;
 use crate::args::Args;
-use crate::median::median;
+use crate::median::{Interval, median};
 use crate::sh;
 
 const FILES: u64 = 3000;
 const RUNS: u64 = 3;
+/// Pairs of two builds of ours: they differ by less than peers do.
+const PAIRS: u64 = 31;
 /// One file in so many exists a second time.
 const REPEATED: usize = 5;
 
@@ -28,6 +31,8 @@ pub(super) struct Measure {
     corpus: Option<PathBuf>,
     files: usize,
     runs: usize,
+    /// Another build of bc to compare ours with.
+    against: Option<PathBuf>,
 }
 
 /// A job with the programs that can do it; the first is ours.
@@ -91,6 +96,52 @@ const JOBS: &[MeasuredJob] = &[
     },
 ];
 
+/// A job of ours, with what is done before each run, which does not count.
+struct OwnJob {
+    name: &'static str,
+    before: &'static str,
+    text: &'static str,
+}
+
+const OWN_JOBS: &[OwnJob] = &[
+    OwnJob {
+        name: "hash",
+        before: "",
+        text: "exec \"$BC\" hash --quiet \"$TREE\"",
+    },
+    OwnJob {
+        name: "dup",
+        before: "",
+        text: "exec \"$BC\" dup \"$TREE\"",
+    },
+    // The next ones need what this has written.
+    OwnJob {
+        name: "manifest",
+        before: "",
+        text: "exec \"$BC\" integrity manifest --quiet --output=\"$SCRATCH/manifest\" \"$TREE\"",
+    },
+    OwnJob {
+        name: "verify",
+        before: "",
+        text: "exec \"$BC\" integrity verify --quiet \"$TREE\" \"$SCRATCH/manifest\"",
+    },
+    OwnJob {
+        name: "verify --mode=meta",
+        before: "",
+        text: "exec \"$BC\" integrity verify --quiet --mode=meta \"$TREE\" \"$SCRATCH/manifest\"",
+    },
+    OwnJob {
+        name: "update",
+        before: "",
+        text: "exec \"$BC\" integrity update --quiet \"$TREE\" \"$SCRATCH/manifest\"",
+    },
+    OwnJob {
+        name: "copy from it",
+        before: "rm -rf \"$SCRATCH/out\"",
+        text: "exec \"$BC\" copy --quiet \"$TREE\" \"$SCRATCH/out\"",
+    },
+];
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Warm,
@@ -103,17 +154,27 @@ impl Measure {
         if let Some(dir) = corpus.as_ref().filter(|dir| !dir.is_dir()) {
             bail!("--corpus: {} is no directory", dir.display());
         }
+        let against = args.option("--against")?.map(|path| {
+            let found = Path::new(&path).canonicalize();
+            found.with_context(|| format!("--against: {path}"))
+        });
+        let against = against.transpose()?;
+        let runs = if against.is_some() { PAIRS } else { RUNS };
         let number = |n: u64| usize::try_from(n.max(1)).context("too many");
         Ok(Measure {
             corpus,
             files: number(args.number("--files", FILES)?)?,
-            runs: number(args.number("--runs", RUNS)?)?,
+            runs: number(args.number("--runs", runs)?)?,
+            against,
         })
     }
 
     pub(super) fn run(&self, lab: &Lab, kinds: &[&'static Kind]) -> Result<ExitCode> {
         // Row by row: rows measured before an interruption are not lost.
-        print!("{}", head());
+        match self.against {
+            Some(_) => print!("{OWN_HEAD}"),
+            None => print!("{}", head()),
+        }
         let mut left_out = Vec::new();
         for kind in kinds {
             eprintln!("xtask: {}", kind.name);
@@ -139,6 +200,18 @@ impl Measure {
         write_list(&place)?;
         for (state, name) in [(State::Warm, "warm"), (State::Cold, "cold")] {
             if state == State::Cold && !kind.lasting {
+                continue;
+            }
+            if let Some(other) = &self.against {
+                for job in OWN_JOBS {
+                    let pairs = self.pairs(&mut place, job, state, other)?;
+                    println!(
+                        "| {} | {name} | {} | {} |",
+                        kind.name,
+                        job.name,
+                        own_cells(&pairs)
+                    );
+                }
                 continue;
             }
             let cells: Vec<String> = JOBS
@@ -183,6 +256,38 @@ impl Measure {
         Ok(labels
             .zip(times.into_iter().map(|times| median(times.into_iter())))
             .collect())
+    }
+
+    /// Times a job of our build and of another in turn, the other one first every second time.
+    fn pairs(
+        &self,
+        place: &mut Place<'_>,
+        job: &OwnJob,
+        state: State,
+        other: &Path,
+    ) -> Result<Vec<(f64, f64)>> {
+        let builds = [place.lab.binary().to_owned(), other.to_owned()];
+        let mut pairs = Vec::new();
+        for run in 0..=self.runs {
+            let mut seconds = [0.0; 2];
+            for turn in 0..2 {
+                let at = (turn + run) % 2;
+                if state == State::Cold {
+                    chill(place)?;
+                    for build in &builds {
+                        std::fs::read(build).with_context(|| build.display().to_string())?;
+                    }
+                    load(place, std::iter::empty())?;
+                }
+                time_of(&builds[at], place, job.before)?;
+                seconds[at] = time_of(&builds[at], place, job.text)?;
+            }
+            // The first is the warm-up.
+            if run > 0 {
+                pairs.push((seconds[0], seconds[1]));
+            }
+        }
+        Ok(pairs)
     }
 
     /// Lays the corpus, with every fifth file a second time: in the directories that kinds of
@@ -262,17 +367,24 @@ fn load<'t>(place: &Place<'_>, tools: impl Iterator<Item = &'t str>) -> Result<(
 
 /// Returns the seconds of one run, from its start to its end.
 fn time(place: &Place<'_>, text: &str) -> Result<f64> {
+    time_of(place.lab.binary(), place, text)
+}
+
+/// Returns the seconds of one run with this build of bc.
+fn time_of(bc: &Path, place: &Place<'_>, text: &str) -> Result<f64> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut command = Command::new("sh");
     command
         .args(["-c", text])
-        .env("BC", place.lab.binary())
+        .env("BC", bc)
+        .env("SCRATCH", &place.lab.scratch)
         .env("TREE", place.tree())
         .env("LIST", list(place))
         .env("XTASK", std::env::current_exe()?)
         .env("N", threads.to_string())
         .env("XDG_CACHE_HOME", place.lab.scratch.join("cache"))
         .env("XDG_CONFIG_HOME", place.lab.scratch.join("config"))
+        .env("XDG_STATE_HOME", place.lab.scratch.join("state"))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
@@ -283,6 +395,26 @@ fn time(place: &Place<'_>, text: &str) -> Result<f64> {
         bail!("{text}: {status}");
     }
     Ok(seconds)
+}
+
+const OWN_HEAD: &str =
+    "| file system | cache | job | this | other | this ÷ other |\n|---|---|---|--:|--:|---|\n";
+
+/// Returns the medians of both builds, and that of the ratios with its interval.
+fn own_cells(pairs: &[(f64, f64)]) -> String {
+    let ratio = Interval::of(pairs.iter().map(|(ours, other)| ours / other));
+    format!(
+        "{} | {} | {ratio}",
+        shown(median(pairs.iter().map(|pair| pair.0))),
+        shown(median(pairs.iter().map(|pair| pair.1))),
+    )
+}
+
+fn shown(seconds: f64) -> String {
+    match seconds {
+        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
+        s => format!("{s:.2} s"),
+    }
 }
 
 fn head() -> String {
@@ -300,10 +432,7 @@ fn cell(times: &[(&str, f64)]) -> String {
     let Some(((_, ours), peers)) = times.split_first() else {
         return "-".to_owned();
     };
-    let mut text = match *ours {
-        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
-        s => format!("{s:.2} s"),
-    };
+    let mut text = shown(*ours);
     for (name, seconds) in peers {
         let ratio = seconds / ours;
         let mark = if ratio < 1.0 { "**" } else { "" };
@@ -320,5 +449,11 @@ mod tests {
     fn a_peer_that_is_faster_stands_out() {
         let text = cell(&[("bc", 0.1), ("jdupes", 0.3), ("yadf", 0.09)]);
         assert_eq!(text, "100 ms, jdupes 3.00, yadf **0.90**");
+    }
+
+    #[test]
+    fn two_builds_are_compared_pair_by_pair() {
+        let text = own_cells(&[(0.1, 0.2), (0.2, 0.2), (1.2, 0.8)]);
+        assert_eq!(text, "200 ms | 200 ms | 1.00 (0.50–1.50)");
     }
 }
