@@ -2,9 +2,13 @@
 //! As data and two questions, so that parsing is a pure function.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{OFlags, fcntl_setfl};
 
 /// Most bytes of a configuration file, which is a page or two; a larger file is not one.
 const MOST_BYTES: u64 = 1 << 20;
@@ -71,16 +75,40 @@ fn look(path: &Path) -> Option<PathKind> {
     })
 }
 
+/// Reads a configuration file. A pipe is read to its end; one that no process writes to is an error,
+/// where opening it would wait for a writer.
 fn read(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
+    let mut options = File::options();
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    let opened = options.read(true).custom_flags(flags).open(path);
+    let file = match opened {
+        // Another process holds a lease.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => File::open(path)?,
+        opened => opened?,
+    };
+    let mut text = Vec::new();
     // A device or a pipe may never end.
-    let read = std::fs::File::open(path)?
-        .take(MOST_BYTES + 1)
-        .read_to_string(&mut text)?;
-    if read as u64 > MOST_BYTES {
+    let mut input = (&file).take(MOST_BYTES + 1);
+    match input.read_to_end(&mut text) {
+        // The pipe's writer has not come to it yet.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            fcntl_setfl(&file, OFlags::empty())?;
+            input.read_to_end(&mut text)?;
+        }
+        read => {
+            read?;
+        }
+    }
+    if text.is_empty() && file.metadata()?.file_type().is_fifo() {
+        return Err(io::Error::other("a pipe that no process writes to"));
+    }
+    if text.len() as u64 > MOST_BYTES {
         return Err(io::Error::other("larger than 1 MiB"));
     }
-    Ok(text)
+    String::from_utf8(text).map_err(|_| {
+        let why = "stream did not contain valid UTF-8";
+        io::Error::new(io::ErrorKind::InvalidData, why)
+    })
 }
 
 /// Returns the configuration file: `$XDG_CONFIG_HOME/bc/config.toml`, else

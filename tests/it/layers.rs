@@ -4,7 +4,7 @@
 use bc_testkit::TestTree;
 use serde_json::Value;
 
-use crate::common::{ABC, Bc};
+use crate::common::{ABC, BC, Bc};
 
 /// Never from a file or the environment: they say what to do, change what a check means, or
 /// weaken a guard.
@@ -314,4 +314,21 @@ fn a_file_that_never_ends_is_no_configuration() {
         .go()
         .code(2)
         .stderr_has("/dev/zero: read");
+}
+
+/// The writer of a pipe is waited for where there is one, and nowhere else.
+#[test]
+fn a_pipe_is_a_configuration_if_a_process_writes_to_it() {
+    let t = TestTree::new();
+    t.write("d/a", "abc").write("d/.hidden", "abc");
+    t.fifo("home/bc/config.toml").fifo("pipe");
+    for (variable, path) in [("XDG_CONFIG_HOME", "home"), ("BC_CONFIG", "pipe")] {
+        let path = t.join(path);
+        let run = t.bc_line("hash d").env(variable, path.to_str().unwrap());
+        let why = "a pipe that no process writes to";
+        run.go().code(2).stderr_has(why);
+    }
+    let script = "BC_CONFIG=<(echo 'no-hidden = true') \"$BC\" hash d";
+    let run = t.run("bash").args(["-c", script]).env("BC", BC).go();
+    run.code(0).stdout_is(format!("{ABC}  d/a\n"));
 }
