@@ -387,12 +387,15 @@ pub(crate) fn chained<K: Copy + Eq + Hash>(
     all: &[Renamed<K>],
     lost: impl IntoIterator<Item = K>,
 ) -> HashSet<u64> {
+    let mut found = HashSet::new();
+    if all.is_empty() {
+        return found;
+    }
     let mut by_content: HashMap<K, Vec<&Renamed<K>>> = HashMap::new();
     for one in all {
         by_content.entry(one.is).or_default().push(one);
     }
     let mut lost: Vec<K> = lost.into_iter().collect();
-    let mut found = HashSet::new();
     while let Some(key) = lost.pop() {
         for one in by_content.remove(&key).into_iter().flatten() {
             found.insert(one.name);
