@@ -1,9 +1,10 @@
 //! The file system behind a [`FuseDisk`](super::FuseDisk): a directory of its own, shown as it is,
 //! but for what its [`Dial`] makes of that.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -29,11 +30,59 @@ const BACKGROUND: u16 = 512;
 pub(super) struct Server {
     root: PathBuf,
     dial: Arc<Dial>,
-    /// Paths below the root of the nodes that were looked up, by inode number: several for a file
-    /// with several names.
-    nodes: Mutex<HashMap<u64, BTreeSet<PathBuf>>>,
+    nodes: Mutex<Nodes>,
     handles: Mutex<HashMap<u64, Handle>>,
     next_handle: AtomicU64,
+}
+
+/// Nodes that were looked up.
+#[derive(Default)]
+struct Nodes {
+    /// Paths below the root by inode number: several for a file with several names.
+    names: HashMap<u64, BTreeSet<PathBuf>>,
+    /// Inode numbers by path: with many files, a renaming must not look at all of them.
+    numbers: BTreeMap<PathBuf, u64>,
+}
+
+impl Nodes {
+    fn path(&self, node: u64) -> Option<&PathBuf> {
+        self.names.get(&node).and_then(BTreeSet::first)
+    }
+
+    fn add(&mut self, path: PathBuf, node: u64) {
+        self.remove(&path);
+        self.names.entry(node).or_default().insert(path.clone());
+        self.numbers.insert(path, node);
+    }
+
+    fn remove(&mut self, path: &Path) {
+        if let Some(node) = self.numbers.remove(path)
+            && let Some(names) = self.names.get_mut(&node)
+        {
+            names.remove(path);
+        }
+    }
+
+    /// Removes all names of a node.
+    fn forget(&mut self, node: u64) {
+        for path in self.names.remove(&node).unwrap_or_default() {
+            self.numbers.remove(&path);
+        }
+    }
+
+    /// Has all nodes at or below `from` known below `to`.
+    fn rename(&mut self, from: &Path, to: &Path) {
+        let behind = (Bound::Included(from), Bound::Unbounded);
+        let behind = self.numbers.range::<Path, _>(behind);
+        let moved = behind.take_while(|(path, _)| path.starts_with(from));
+        let moved: Vec<_> = moved.map(|(path, node)| (path.clone(), *node)).collect();
+        for (path, node) in moved {
+            self.remove(&path);
+            // An empty rest would leave a slash at the end.
+            let rest = path.strip_prefix(from).unwrap_or(&path);
+            self.add(to.components().chain(rest.components()).collect(), node);
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -98,8 +147,8 @@ impl Server {
             return Ok(self.root.clone());
         }
         let nodes = lock(&self.nodes);
-        let below = nodes.get(&node.0).and_then(BTreeSet::first);
-        below
+        nodes
+            .path(node.0)
             .map(|below| self.root.join(below))
             .ok_or(fuser::Errno::ESTALE)
     }
@@ -136,12 +185,11 @@ impl Server {
         let found = attr(&path.symlink_metadata().map_err(refused)?)?;
         let below = path.strip_prefix(&self.root).unwrap_or(path).to_owned();
         let mut nodes = lock(&self.nodes);
-        let names = nodes.entry(found.ino.0).or_default();
         if found.kind == FileType::Directory || found.nlink == 1 {
             // Its number may have been that of another file, which went behind our back.
-            names.clear();
+            nodes.forget(found.ino.0);
         }
-        names.insert(below);
+        nodes.add(below, found.ino.0);
         Ok(found)
     }
 
@@ -165,28 +213,13 @@ impl Server {
 
     fn forget_name(&self, path: &Path) {
         let below = path.strip_prefix(&self.root).unwrap_or(path);
-        for names in lock(&self.nodes).values_mut() {
-            names.remove(below);
-        }
+        lock(&self.nodes).remove(below);
     }
 
     /// Has all nodes at or below `from` known below `to`.
     fn move_names(&self, from: &Path, to: &Path) {
         let below = |path: &Path| path.strip_prefix(&self.root).unwrap_or(path).to_owned();
-        let (from, to) = (below(from), below(to));
-        for names in lock(&self.nodes).values_mut() {
-            let moved: Vec<PathBuf> = names
-                .iter()
-                .filter(|name| name.starts_with(&from))
-                .cloned()
-                .collect();
-            for name in moved {
-                names.remove(&name);
-                // An empty rest would leave a slash at the end.
-                let rest = name.strip_prefix(&from).unwrap_or(&name);
-                names.insert(to.components().chain(rest.components()).collect());
-            }
-        }
+        lock(&self.nodes).rename(&below(from), &below(to));
     }
 
     fn open_file(&self, file: File, path: &Path) -> Answer<FileHandle> {
