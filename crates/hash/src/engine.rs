@@ -48,24 +48,23 @@ pub fn hash_with<S: DigestSink>(
     let named: Vec<_> = listing.descriptors().collect();
     let done = run_readers(plan, &read, &named, workers, most, |handle| {
         let alone = Alone::new(listing, options, cancel);
-        let sink = sink(handle.number());
+        let number = handle.number();
+        let sink = sink(number);
         let mut consumer = Lanes::new(alone, plan, handle, &links, progress, sink);
         let mut stats = bc_read::pump(listing, plan, &options.read, cancel, &mut consumer);
         consumer.counter.publish();
         consumer.hand_over();
         stats.merge(consumer.alone.done);
         let (threads, taken) = (consumer.alone.threads, consumer.records.taken);
-        (consumer.sink, stats, threads, taken)
+        let workers = threads.max(number + 1);
+        (consumer.sink, stats, workers, taken)
     })?;
-    let mut totals = Totals {
-        workers: done.len(),
-        ..Totals::default()
-    };
+    let mut totals = Totals::default();
     let mut sinks = Vec::with_capacity(done.len());
-    for (sink, stats, threads, taken) in done {
+    for (sink, stats, workers, taken) in done {
         totals.read.merge(stats);
         totals.taken.merge(taken);
-        totals.workers = totals.workers.max(threads);
+        totals.workers = totals.workers.max(workers);
         sinks.push(sink);
     }
     Ok((sinks, totals))

@@ -102,7 +102,7 @@ pub struct Totals {
     /// Files that were not read, because an earlier run had read them; among the files of
     /// [`read`](Self::read) and not among its bytes.
     pub taken: Taken,
-    /// Workers that took part.
+    /// Greatest number of workers at one time.
     pub workers: usize,
 }
 

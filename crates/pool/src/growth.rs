@@ -223,9 +223,10 @@ impl<'g> Growth<'g> {
     }
 
     /// Runs `f` on each worker and returns the results in worker order, as many as workers took
-    /// part. Worker 0 is the caller's own thread; one that joins gets the next number, so that
-    /// numbers may exceed the [most](Workers::most) there are at a time. Where the
-    /// system refuses a thread the work continues with those there are.
+    /// part. Worker 0 is the caller's own thread; one that joins gets the lowest number that none
+    /// at work has. So the greatest number is that of workers at a time, less one; it may exceed the
+    /// [most](Workers::most), since those that are to end finish their work. Where the system
+    /// refuses a thread the work continues with those there are.
     ///
     /// # Errors
     /// [`WorkerPanic`] if any worker panicked, once all the others have returned, those that joined
@@ -234,7 +235,7 @@ impl<'g> Growth<'g> {
         self,
         f: impl Fn(WorkerHandle<'_>) -> T + Sync,
     ) -> Result<Vec<T>, WorkerPanic> {
-        // Some end and others join: all that were ever started are more than there are at a time.
+        // Others join while some that are to end are still at work.
         let most = match self.bounds.most() == self.bounds.usual() {
             true => self.bounds.most(),
             false => MAX_WORKERS,

@@ -1,7 +1,6 @@
 //! Runs one closure on several workers, the caller's thread being the first.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -66,10 +65,12 @@ pub fn run<T: Send>(workers: usize, f: impl Fn(usize) -> T + Sync) -> Result<Vec
 }
 
 /// Runs `f` on `workers` workers, each with its number and a function that starts one more: up to
-/// `most` in all, which is clamped to `workers`..=[`MAX_WORKERS`]. That function returns false if
+/// `most` at a time, which is clamped to `workers`..=[`MAX_WORKERS`]. That function returns false if
 /// there are as many as there may be, or the system refuses a thread, after which none is asked for
-/// again. Threads that are started have these `tables`, in which the descriptors are `named` that
-/// they contain. Results, and panics, are as of [`run`].
+/// again. A worker gets the lowest number that none at work has: the greatest number is that of
+/// workers at a time, less one. Threads that are started have these `tables`, in which the
+/// descriptors are `named` that they contain. Results are in the order of the numbers, and panics as
+/// of [`run`].
 pub(crate) fn run_in<T: Send>(
     tables: Tables,
     named: &[BorrowedFd<'_>],
@@ -89,25 +90,27 @@ pub(crate) fn run_in<T: Send>(
             f,
             entrance,
             threads: Mutex::new(StartedThreads {
-                left: most - 1,
-                started: 0,
-                unjoined: VecDeque::new(),
+                most: most - 1,
+                // Each of the first has a number of its own, even where another has ended by then.
+                slots: (1..workers).map(|_| ThreadSlot::Taken).collect(),
+                results: Vec::new(),
             }),
         });
-        for _ in 1..workers {
-            if !starter.start() {
+        for slot in 0..workers - 1 {
+            if !starter.start_in(slot, &mut starter.lock()) {
                 break;
             }
         }
-        let mut results = vec![starter.work(0)];
-        while let Some(thread) = starter.next_unjoined() {
-            results.push(
-                thread
-                    .join()
-                    .unwrap_or_else(|payload| Err(WorkerPanic::new(&*payload))),
-            );
+        let mut results = vec![(0, starter.work(0))];
+        // Once all others are joined no thread is left that could start one.
+        while let Some((slot, thread)) = starter.next_running() {
+            let result = joined(thread);
+            starter.lock().free(slot, result);
         }
-        results
+        results.append(&mut starter.lock().results);
+        // Those with the same number stay in the order in which they ended.
+        results.sort_by_key(|(worker, _)| *worker);
+        results.into_iter().map(|(_, result)| result).collect()
     });
     results.into_iter().collect()
 }
@@ -121,11 +124,62 @@ struct Starter<'scope, 'env, T, F> {
     threads: Mutex<StartedThreads<'scope, T>>,
 }
 
+/// Threads that were started, the one of worker n in slot n - 1.
 struct StartedThreads<'scope, T> {
-    /// Number of workers that may still be started.
-    left: usize,
-    started: usize,
-    unjoined: VecDeque<ScopedJoinHandle<'scope, Result<T, WorkerPanic>>>,
+    /// Greatest number of them at a time; 0 once the system has refused one.
+    most: usize,
+    slots: Vec<ThreadSlot<'scope, T>>,
+    /// Results of those that were joined, with the numbers of their workers.
+    results: Vec<(usize, Result<T, WorkerPanic>)>,
+}
+
+type Thread<'scope, T> = ScopedJoinHandle<'scope, Result<T, WorkerPanic>>;
+
+enum ThreadSlot<'scope, T> {
+    Free,
+    Running(Thread<'scope, T>),
+    /// One is about to be started, or to be joined.
+    Taken,
+}
+
+impl<'scope, T> StartedThreads<'scope, T> {
+    /// Joins the threads that have ended, so that others may be started in their place: a run of
+    /// hours tries other numbers of workers thousands of times.
+    fn join_ended(&mut self) {
+        for slot in 0..self.slots.len() {
+            match std::mem::replace(&mut self.slots[slot], ThreadSlot::Taken) {
+                ThreadSlot::Running(thread) if thread.is_finished() => {
+                    let result = joined(thread);
+                    self.free(slot, result);
+                }
+                other => self.slots[slot] = other,
+            }
+        }
+    }
+
+    fn free(&mut self, slot: usize, result: Result<T, WorkerPanic>) {
+        self.slots[slot] = ThreadSlot::Free;
+        self.results.push((slot + 1, result));
+    }
+
+    /// Returns the first slot without a thread, if there may be one more.
+    fn free_slot(&mut self) -> Option<usize> {
+        let is_free = |slot: &ThreadSlot<'scope, T>| matches!(slot, ThreadSlot::Free);
+        let free = self.slots.iter().position(is_free);
+        let slot = free.unwrap_or(self.slots.len());
+        if slot >= self.most {
+            return None;
+        }
+        if free.is_none() {
+            self.slots.push(ThreadSlot::Free);
+        }
+        Some(slot)
+    }
+}
+
+fn joined<T>(thread: Thread<'_, T>) -> Result<T, WorkerPanic> {
+    let joined = thread.join();
+    joined.unwrap_or_else(|payload| Err(WorkerPanic::new(&*payload)))
 }
 
 impl<'scope, 'env, T, F> Starter<'scope, 'env, T, F>
@@ -135,10 +189,13 @@ where
 {
     fn start(self: &Arc<Self>) -> bool {
         let mut threads = self.lock();
-        if threads.left == 0 {
-            return false;
-        }
-        let worker = threads.started + 1;
+        threads.join_ended();
+        let slot = threads.free_slot();
+        slot.is_some_and(|slot| self.start_in(slot, &mut threads))
+    }
+
+    fn start_in(self: &Arc<Self>, slot: usize, threads: &mut StartedThreads<'scope, T>) -> bool {
+        let worker = slot + 1;
         let starter = Arc::clone(self);
         let started = thread::Builder::new()
             .name(format!("bc-{worker}"))
@@ -149,13 +206,11 @@ where
             });
         match started {
             Ok(thread) => {
-                threads.left -= 1;
-                threads.started = worker;
-                threads.unjoined.push_back(thread);
+                threads.slots[slot] = ThreadSlot::Running(thread);
                 true
             }
             Err(_refused) => {
-                threads.left = 0;
+                threads.most = 0;
                 false
             }
         }
@@ -165,10 +220,18 @@ where
         guarded(|| (self.f)(worker, &|| self.start()))
     }
 
-    /// Returns a thread in the order of their start. `None`, to the caller's own once it has joined
-    /// all others: no thread is left that could start one.
-    fn next_unjoined(&self) -> Option<ScopedJoinHandle<'scope, Result<T, WorkerPanic>>> {
-        self.lock().unjoined.pop_front()
+    /// Returns the first thread that is not joined, with its slot, which stays taken.
+    fn next_running(&self) -> Option<(usize, Thread<'scope, T>)> {
+        let slots = &mut self.lock().slots;
+        slots.iter_mut().enumerate().find_map(|(at, slot)| {
+            let ThreadSlot::Running(_) = slot else {
+                return None;
+            };
+            match std::mem::replace(slot, ThreadSlot::Taken) {
+                ThreadSlot::Running(thread) => Some((at, thread)),
+                _ => None,
+            }
+        })
     }
 
     /// Locks the threads. Nothing is done under the lock that could panic halfway.
@@ -254,11 +317,22 @@ mod tests {
         assert_eq!(error.to_string(), "worker panicked: alone");
     }
 
+    /// Waits until so many are at work: one that ends makes room for another.
+    fn all_at_work(at_work: &AtomicUsize, all: usize) {
+        at_work.fetch_add(1, Ordering::SeqCst);
+        while at_work.load(Ordering::SeqCst) < all {
+            thread::yield_now();
+        }
+    }
+
     #[test]
     fn whoever_works_may_call_for_more() {
+        let at_work = AtomicUsize::new(0);
         let started = run_in(Tables::SHARED, &[], 2, 5, |worker, spawn| {
             // Every worker calls for one, also one that was called for.
-            (worker, spawn())
+            let joined = spawn();
+            all_at_work(&at_work, 5);
+            (worker, joined)
         })
         .unwrap();
         let workers: Vec<_> = started.iter().map(|(worker, _)| *worker).collect();
@@ -268,29 +342,51 @@ mod tests {
 
     #[test]
     fn more_than_most_are_never_started() {
-        let count = |workers, most, all: bool| {
-            let ran = run_in(
-                Tables::SHARED,
-                &[],
-                workers,
-                most,
-                |_, spawn| {
-                    while all && spawn() {}
-                },
-            );
-            ran.unwrap().len()
+        let count = |workers, most, expected: usize| {
+            let at_work = AtomicUsize::new(0);
+            let ran = run_in(Tables::SHARED, &[], workers, most, |_, spawn| {
+                while expected > 2 && spawn() {}
+                all_at_work(&at_work, expected);
+            });
+            assert_eq!(ran.unwrap().len(), expected);
         };
-        assert_eq!(count(0, 0, true), 1);
-        assert_eq!(count(3, 1, true), 3);
-        assert_eq!(count(1, 6, true), 6);
-        assert_eq!(count(2, 6, false), 2);
+        count(0, 0, 1);
+        count(3, 1, 3);
+        count(1, 6, 6);
+        count(2, 6, 2);
+    }
+
+    /// Starts far more threads than there may be at a time, one after the other.
+    #[test]
+    fn who_has_ended_makes_room_for_another() {
+        const STARTED: usize = 2 * MAX_WORKERS;
+        let ended = AtomicUsize::new(0);
+        let ran = run_in(Tables::SHARED, &[], 1, MAX_WORKERS, |worker, spawn| {
+            if worker > 0 {
+                ended.fetch_add(1, Ordering::SeqCst);
+                return worker;
+            }
+            for started in 1..=STARTED {
+                assert!(spawn(), "{started}");
+                while ended.load(Ordering::SeqCst) < started {
+                    thread::yield_now();
+                }
+            }
+            worker
+        })
+        .unwrap();
+        assert_eq!(ran.len(), 1 + STARTED);
+        assert!(ran.is_sorted());
+        let greatest = ran.last().unwrap();
+        assert!(*greatest < MAX_WORKERS, "{greatest}");
     }
 
     #[test]
     fn panics_of_those_who_joined_are_reported() {
-        let finished = AtomicUsize::new(0);
+        let [finished, at_work] = [0; 2].map(AtomicUsize::new);
         let result = run_in(Tables::SHARED, &[], 1, 4, |worker, spawn| {
             spawn();
+            all_at_work(&at_work, 4);
             if worker == 2 {
                 panic!("worker {worker} gave up");
             }
