@@ -129,6 +129,9 @@ struct Measured {
     /// Time and work of all workers together since the last decision.
     sum: BusyTime,
     climb: Climb,
+    /// Number of workers that are where others are no help, counted since so many changes.
+    unhelped: usize,
+    unhelped_since: u32,
 }
 
 impl fmt::Debug for Growth<'_> {
@@ -161,6 +164,8 @@ impl<'g> Growth<'g> {
             measured: Mutex::new(Measured {
                 sum: BusyTime::default(),
                 climb: Climb::new(),
+                unhelped: 0,
+                unhelped_since: 0,
             }),
         }
     }
@@ -370,6 +375,32 @@ impl<'g> Growth<'g> {
         }
     }
 
+    /// Notes that a worker has come where others are no help, or with `false` that it has left; its
+    /// number is one of those since so many `changes`. Once most of the workers are there, the number
+    /// falls to the usual, and what was measured elsewhere is forgotten.
+    fn note_unhelped(&self, is_unhelped: bool, changes: u32) {
+        let mut measured = self.lock();
+        if changes != self.changes.load(Ordering::Relaxed) {
+            return;
+        }
+        if std::mem::replace(&mut measured.unhelped_since, changes) != changes {
+            measured.unhelped = 0;
+        }
+        if !is_unhelped {
+            measured.unhelped = measured.unhelped.saturating_sub(1);
+            return;
+        }
+        measured.unhelped += 1;
+        let (workers, usual) = (self.workers(), self.bounds.usual());
+        if 2 * measured.unhelped <= workers || workers <= usual {
+            return;
+        }
+        (measured.sum, measured.climb) = (BusyTime::default(), Climb::new());
+        self.slow.store(false, Ordering::Relaxed);
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        self.shrink(usual);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Measured> {
         self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -395,6 +426,9 @@ pub enum Waiting {
     Begins,
     /// After a part of that work.
     GoesOn,
+    /// Before work for which others are no help, as it does not wait, or only for one device: those
+    /// that have joined end again.
+    NoHelp,
 }
 
 /// One worker of a [`Growth`], which reports its work here. Others join when that is a reason.
@@ -415,6 +449,8 @@ pub struct WorkerHandle<'g> {
     timed_from: Option<(Instant, u64)>,
     /// None if there were as many workers as there will be when this one joined.
     clock: Option<WorkerClock>,
+    /// [`Growth::changes`] when the worker came where others are no help, if it is there.
+    unhelped: Option<u32>,
 }
 
 /// Clocks of one worker.
@@ -459,6 +495,7 @@ impl<'g> WorkerHandle<'g> {
                 work: 0,
                 changes: growth.changes.load(Ordering::Relaxed),
             }),
+            unhelped: None,
         }
     }
 
@@ -546,6 +583,13 @@ impl<'g> WorkerHandle<'g> {
         let Some(clock) = &mut self.clock else {
             return;
         };
+        if progress == Waiting::NoHelp {
+            self.note_unhelped();
+            return;
+        }
+        if let Some(changes) = self.unhelped.take() {
+            self.growth.note_unhelped(false, changes);
+        }
         if self.growth.is_over() {
             return;
         }
@@ -578,6 +622,15 @@ impl<'g> WorkerHandle<'g> {
             self.growth.note(time, changes, self.spawn);
             clock.changes = self.growth.changes.load(Ordering::Relaxed);
             clock.since = Instant::now();
+        }
+    }
+
+    /// Notes, once for each number of workers, that others are no help for what the worker does.
+    fn note_unhelped(&mut self) {
+        let changes = self.growth.changes.load(Ordering::Relaxed);
+        if self.unhelped != Some(changes) && self.has_more_than_usual() {
+            self.unhelped = Some(changes);
+            self.growth.note_unhelped(true, changes);
         }
     }
 }

@@ -169,6 +169,8 @@ struct Pump<'a, C> {
     knows_waits: bool,
     /// Small files in a row that may have waited.
     small: u32,
+    /// Files in a row that others are no help for.
+    unhelped: u32,
     /// True once the worker is to end: it takes no more batches.
     is_ending: bool,
     silent: Silent,
@@ -232,6 +234,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
             open_latency: Latency::default(),
             knows_waits: false,
             small: 0,
+            unhelped: 0,
             is_ending: false,
             silent: Silent::new(&options.residency),
             chunk,

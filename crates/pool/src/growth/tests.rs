@@ -249,6 +249,45 @@ fn who_is_no_help_ends() {
     assert_eq!(growth.surplus.load(Ordering::Relaxed), 0);
 }
 
+/// Checks that the number falls to the usual at once where most of the workers need no help, and that
+/// what a trial has shown before does not count where they wait again.
+#[test]
+fn where_others_are_no_help_they_end_at_once() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
+    let left = || 1000;
+    let growth = Growth::new(Workers::up_to(2, 8)).left(&left, 1);
+    let after = |work| {
+        let changes = growth.changes.load(Ordering::Relaxed);
+        let time = BusyTime {
+            work,
+            ..reported(1000, 10)
+        };
+        growth.note(time, changes, &|| true);
+        growth.workers()
+    };
+    let handle = |number| WorkerHandle::new(&growth, number, &|| false);
+    assert_eq!([1000, 390].map(after), [8, 4]);
+    assert!((1..=4).all(|number| handle(number).ends()));
+    assert_eq!([780, 780].map(after), [4, 4], "a pause after the trial");
+    let mut handles = [0, 1, 2, 3].map(handle);
+    for handle in &mut handles[..2] {
+        handle.waiting(Waiting::NoHelp);
+        handle.waiting(Waiting::NoHelp);
+    }
+    handles[0].waiting(Waiting::Begins);
+    handles[2].waiting(Waiting::NoHelp);
+    assert_eq!(growth.workers(), 4, "two wait");
+    handles[3].waiting(Waiting::NoHelp);
+    assert_eq!(growth.workers(), 2);
+    assert!(handles[1..3].iter_mut().all(WorkerHandle::ends));
+    assert_eq!(growth.surplus.load(Ordering::Relaxed), 0);
+    handles[3].waiting(Waiting::NoHelp);
+    assert_eq!(growth.workers(), 2, "the usual number");
+    assert_eq!(after(1000), 8, "a new search");
+}
+
 #[test]
 fn who_is_to_end_measures_nothing() {
     let growth = Growth::new(Workers::up_to(2, 8));

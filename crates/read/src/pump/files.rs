@@ -549,17 +549,23 @@ impl<C: Consumer> Pump<'_, C> {
     /// Notes each file before it is opened, and has other workers join if the calls before have
     /// waited, where the ring is not their way. Where there is one decompressor they would only
     /// wait for that, and a long file keeps its disk busy by itself, or a spinning one's arm on its
-    /// track.
+    /// track: those that have joined for an earlier place end again.
     fn watch_waiting(&mut self, waits: Waits) {
         let may_wait = match waits {
             Waits::Unsaid | Waits::Processor => self.queue.chooses(),
-            // Those that have joined for an earlier place end again if they are no help here.
             Waits::Disk | Waits::Decompressor => false,
-        } || self.hand.is_joined();
+        };
         if !may_wait {
             self.small = 0;
+            // What a server's files wait for shows with the first of them, or with its first read.
+            self.unhelped = self.unhelped.saturating_add(1);
+            if self.unhelped >= SMALL_FILES && self.hand.is_joined() {
+                self.consumer.waiting(Waiting::NoHelp);
+            }
+            self.is_ending = self.is_ending || self.consumer.ends();
             return;
         }
+        self.unhelped = 0;
         if self.small == 0 {
             self.consumer.waiting(Waiting::Begins);
         } else if self.small.is_multiple_of(SMALL_FILES) || self.open_latency.is_slow() {

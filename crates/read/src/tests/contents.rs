@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use bc_pool::Waiting;
+use bc_pool::{Cancel, Waiting};
 use bc_walk::Metadata;
 
 use super::{Pretend, Recorder, each_backend, files, list, options, pretend, read_all, walk};
@@ -350,6 +350,30 @@ fn whoever_may_wait_is_looked_at_while_files_are_small() {
         let begun = recorder.waiting.iter().filter(begins).count();
         (begun, recorder.waiting.len() - begun)
     };
+    // Workers that have joined elsewhere are sent away.
+    let joined = |what| {
+        pretend(what);
+        let listing = list(&paths, Metadata::None);
+        let plan = Plan::all(&listing, 1);
+        plan.set_usual(1);
+        plan.set_workers(2);
+        let mut recorder = Recorder::new(1);
+        pump(
+            &listing,
+            &plan,
+            &options(Choice::Auto),
+            &Cancel::new(),
+            &mut recorder,
+        );
+        pretend(Pretend::Nothing);
+        recorder.waiting
+    };
+    let no_help = |run: &Waiting| *run == Waiting::NoHelp;
+    let waited = joined(Pretend::Cold);
+    assert!(waited.len() >= 50, "{waited:?}");
+    assert!(waited.iter().all(no_help), "{waited:?}");
+    let waited = joined(Pretend::Unknown);
+    assert!(!waited.iter().any(no_help), "{waited:?}");
     for what in [Pretend::Unknown, Pretend::Decompresses] {
         assert_eq!(looks(what, Choice::Auto, &paths), (1, 7), "{what:?}");
         assert_eq!(looks(what, Choice::Sync, &paths), (0, 0), "{what:?}");
