@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::Digest;
 use bc_edit::metadata::FileMetadata;
@@ -26,7 +27,7 @@ use crate::resume::record::{self, Placed};
 use crate::resume::stamp::{Ends, KIND, Lasting, Met, Proving, Stamp, of_text};
 use crate::sources::{RootItem, SourceContent, USUAL};
 use crate::stage::CompleteStage;
-use crate::stage::publish::Queue;
+use crate::stage::publish::{Queue, UNNAMED_EACH};
 
 /// Small files, or directories, that a worker takes at once.
 pub(crate) const BATCH: usize = 128;
@@ -303,19 +304,26 @@ impl<'a> Worker<'a> {
 }
 
 /// Returns the number of workers up to which a copy grows where they wait: each may hold a good number
-/// of directories open.
+/// of directories open, and the files of a batch that have no names.
 fn most_waiting(job: &Job<'_>) -> usize {
     let options = &job.plan.options;
     let workers = Workers::up_to(options.workers, options.waiting);
-    most_waiting_of(workers, options.durability, descriptors())
+    let each = needed_by_each(job.site.unnamed.load(Relaxed));
+    most_waiting_of(workers, options.durability, descriptors() / each)
 }
 
-fn most_waiting_of(workers: Workers, durability: Durability, descriptors: u64) -> usize {
+fn needed_by_each(is_unnamed: bool) -> u64 {
+    match is_unnamed {
+        true => UNNAMED_EACH,
+        false => 2 * OPEN_EACH,
+    }
+}
+
+fn most_waiting_of(workers: Workers, durability: Durability, affordable: u64) -> usize {
     // A `syncfs` for each worker's batch is no wait that others shorten.
     if durability == Durability::Batch {
         return workers.usual();
     }
-    let affordable = descriptors / 2 / OPEN_EACH;
     let affordable = usize::try_from(affordable).unwrap_or(usize::MAX);
     workers.most().min(affordable).max(workers.usual())
 }
@@ -533,9 +541,10 @@ mod tests {
     #[test]
     fn who_waits_for_syncs_is_not_joined() {
         let workers = Workers::up_to(2, 128);
-        let most = |durability, descriptors| most_waiting_of(workers, durability, descriptors);
+        let most = |durability, affordable| most_waiting_of(workers, durability, affordable);
         assert_eq!(most(Durability::None, u64::MAX), 128);
-        assert_eq!(most(Durability::None, 4096), 32);
+        assert_eq!(most(Durability::None, 4096 / needed_by_each(false)), 32);
+        assert_eq!(most(Durability::None, 4096 / needed_by_each(true)), 12);
         assert_eq!(most(Durability::None, 0), 2);
         assert_eq!(most(Durability::Batch, u64::MAX), 2);
     }

@@ -443,11 +443,13 @@ pub(crate) fn id_of(place: &EntryPlace, name: &[u8]) -> Result<Identity, Errno> 
 /// File systems on which unnamed stages are quicker. On Btrfs they are not always.
 const QUICKER_ON: [&str; 3] = ["tmpfs", "ext4", "XFS"];
 
-/// Descriptors needed for each worker: the files of a batch wait open.
-const EACH: u64 = 1024;
+/// Descriptors for each worker: the 128 files of a batch wait open, and one more and the steps to it;
+/// as many are for directories.
+pub(crate) const UNNAMED_EACH: u64 = 2 * (128 + 32);
 
 /// True if a copy may make such stages. Files that must be on the disk before they have their
-/// names, that are read back by name, or that replace others have a name from the start.
+/// names, that are read back by name, or that replace others have a name from the start. The usual
+/// workers have room for it; others join as far as there is room for theirs.
 pub(crate) fn may_be_unnamed(job: &Job<'_>) -> bool {
     let options = job.plan.options;
     let workers = options.workers.max(1) as u64;
@@ -456,7 +458,7 @@ pub(crate) fn may_be_unnamed(job: &Job<'_>) -> bool {
         && matches!(options.on_conflict, OnConflict::Fail | OnConflict::Skip)
         && job.plan.went_on.is_none()
         && QUICKER_ON.contains(&job.site.top_traits.name)
-        && descriptors() / workers >= EACH
+        && descriptors() / workers >= UNNAMED_EACH
         // The second way to a link.
         && rustix::fs::stat(own_path(&job.plan.top.fd)).is_ok()
 }
