@@ -21,7 +21,10 @@ use crate::results::{EntryOutcome, EntryState};
 use crate::resume::record::{self, RootRecord};
 use crate::sources::RootItem;
 use crate::stage::complete::incomplete;
-use crate::worker::{BATCH, Worker, run_in_batches, workers_for};
+use crate::worker::{BATCH, Worker, run_in_batches};
+
+/// Directories of one depth below which no others are asked for.
+const FEW_DIRS: usize = 4;
 
 /// Gives directories the metadata of their sources. Directories that their owner can still enter
 /// afterwards are finished first, by all workers; the others last, the deepest first.
@@ -84,8 +87,9 @@ impl Worker<'_> {
             .collect();
         others.sort_unstable();
         for level in others.chunk_by(|one, other| one.0 == other.0) {
-            // This one has the directories above them open.
-            if workers_for(job, level.len()) < 2 {
+            // This one has the directories above them open. Where calls wait, others join for the
+            // second.
+            if level.len() < FEW_DIRS {
                 self.make_level(level);
                 continue;
             }

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use bc_edit::metadata::Subject;
 use bc_fs::Escaped;
 use bc_fs::path::split;
-use bc_pool::{Cancel, Cursor, WorkerBatches};
+use bc_pool::{Cancel, WorkerBatches};
 use bc_walk::job::{Error, ErrorKind};
 use bc_walk::{FileKind, Listing, OwnFile};
 use rustix::fs::Mode;
@@ -39,7 +39,7 @@ use crate::sources::{
 };
 use crate::stage::publish::may_be_unnamed;
 use crate::stage::{self, NoStage, is_stage, refuse_foreign};
-use crate::worker::{BATCH, FILES_EACH, Worker, run_workers};
+use crate::worker::{BATCH, FILES_EACH, Worker, run_workers, shared_out};
 
 /// Copies to the destination of the options.
 ///
@@ -350,8 +350,8 @@ fn share(jobs: &[Job<'_>], shares: &Shares) -> Result<(), Error> {
     let files = shares.small.len() + special.len() + shares.medium.len() * BATCH;
     let workers = jobs[0].plan.options.workers;
     let workers = workers.min(files.div_ceil(FILES_EACH)).max(1);
-    let cursor = Cursor::with_batch(shares.small.len(), workers, BATCH, BATCH);
-    let specials = Cursor::with_batch(special.len(), workers, BATCH, BATCH);
+    let cursor = shared_out(shares.small.len(), workers, BATCH);
+    let specials = shared_out(special.len(), workers, BATCH);
     let next = AtomicUsize::new(0);
     let larger = shares.medium.len();
     let left = || {

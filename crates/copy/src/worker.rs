@@ -32,6 +32,9 @@ use crate::stage::publish::{Queue, UNNAMED_EACH};
 /// Small files, or directories, that a worker takes at once.
 pub(crate) const BATCH: usize = 128;
 
+/// Batches of one worker at least, so that all end at about the same time.
+const SHARES: usize = 2;
+
 /// Files below which a further worker is not worth its start.
 pub(crate) const FILES_EACH: usize = 64;
 
@@ -392,9 +395,19 @@ pub(crate) fn run_workers<'j, 'o: 'j>(
 }
 
 /// Returns the number of workers that so many directories are worth.
-pub(crate) fn workers_for(job: &Job<'_>, entries: usize) -> usize {
+fn workers_for(job: &Job<'_>, entries: usize) -> usize {
     let most = entries.div_ceil(FILES_EACH);
     job.plan.options.workers.min(most).max(1)
+}
+
+/// Makes a cursor whose batches of at most so many entries are enough for so many workers to take
+/// several each.
+pub(crate) fn shared_out(entries: usize, workers: usize, batch: usize) -> Cursor {
+    let batch = match workers {
+        0 | 1 => batch,
+        _ => entries.div_ceil(SHARES * workers).clamp(1, batch),
+    };
+    Cursor::with_batch(entries, workers, batch, batch)
 }
 
 /// Calls `f` with a worker and the numbers of each batch of so many entries, on as many workers as
@@ -406,7 +419,7 @@ pub(crate) fn run_in_batches<'a>(
     f: impl Fn(&mut Worker<'a>, Range<usize>) + Sync,
 ) -> Result<(), bc_walk::job::Error> {
     let workers = workers_for(job, entries);
-    let cursor = Cursor::with_batch(entries, workers, batch, batch);
+    let cursor = shared_out(entries, workers, batch);
     run_workers([job], workers, &|| cursor.remaining(), |handle| {
         let mut worker = Worker::new(job);
         let mut batches = WorkerBatches::new(handle);
@@ -536,6 +549,18 @@ mod tests {
         for workers in [0, 1, 64] {
             assert_eq!(affordable_of(0, workers), 2);
         }
+    }
+
+    #[test]
+    fn as_many_batches_as_workers_can_share() {
+        let batches = |entries, workers| {
+            let cursor = shared_out(entries, workers, BATCH);
+            std::iter::from_fn(|| cursor.next()).count()
+        };
+        assert_eq!(batches(3000, 2), 24);
+        assert_eq!(batches(3000, 64), 125);
+        assert_eq!(batches(100, 64), 100);
+        assert_eq!([batches(100, 1), batches(0, 1)], [1, 0]);
     }
 
     #[test]

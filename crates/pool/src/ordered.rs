@@ -17,6 +17,10 @@ const SHARE: usize = 4;
 /// enough that one worker's batch of slow items does not keep the others waiting.
 const MAX_BATCH: usize = 256;
 
+/// Workers above which each begins far from the others, and stays there where it waits: so many would
+/// meet in one directory, whose lock the kernel holds while a server answers.
+const FEW_NEIGHBOURS: usize = 8;
+
 /// Items in a worker's first batch, and at most in one where they take long.
 const FIRST_BATCH: usize = 1;
 const SLOW_BATCH: usize = 4;
@@ -187,7 +191,12 @@ impl<'h, 'g> WorkerBatches<'h, 'g> {
             false => usize::MAX,
         };
         let worker = self.handle.number();
-        let ahead = match self.handle.is_slow() && self.handle.has_more_than_usual() {
+        let are_many = self.handle.workers() > FEW_NEIGHBOURS;
+        let is_apart = match self.handle.is_slow() {
+            true => are_many || self.handle.has_more_than_usual(),
+            false => are_many && is_first,
+        };
+        let ahead = match is_apart {
             true => None,
             false => cursor.next_of(most),
         };
@@ -266,7 +275,8 @@ pub fn ordered<S, T: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run;
+    use crate::{Metering, run};
+    use std::time::Duration;
 
     #[test]
     fn covers_everything_once_and_shrinks() {
@@ -309,6 +319,30 @@ mod tests {
         let expected: Vec<usize> = (8..42).chain(46..80).chain(84..120).collect();
         assert_eq!(left, expected);
         assert_eq!((cursor.remaining(), cursor.next_apart(0, 4)), (0, None));
+    }
+
+    /// Checks that one of many workers that wait takes no batch beside those of others, though they are
+    /// no more than usual.
+    #[test]
+    fn many_that_wait_work_far_from_each_other() {
+        let ahead_after = |usual| {
+            let metering = Metering {
+                window: Duration::ZERO,
+                pretend: Some(Box::new(|busy| busy)),
+            };
+            let growth = Growth::new(Workers::up_to(usual, 64)).metering(&metering);
+            let cursor = Cursor::with_batch(1000, 1, 10, 10);
+            let mut handle = growth.alone(&|| false);
+            let mut batches = WorkerBatches::new(&mut handle);
+            batches.next(&cursor);
+            let first = cursor.ahead();
+            // A piece of work that is slow.
+            std::thread::sleep(Duration::from_millis(2));
+            let second = batches.next(&cursor);
+            (first, cursor.ahead(), second)
+        };
+        assert_eq!(ahead_after(2), (999, 995, Some(1..1 + SLOW_BATCH)));
+        assert_eq!(ahead_after(16), (500, 500, Some(1..1 + SLOW_BATCH)));
     }
 
     #[test]

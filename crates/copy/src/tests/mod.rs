@@ -14,6 +14,7 @@ mod proof;
 mod properties;
 mod reports;
 mod resume;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
