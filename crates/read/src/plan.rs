@@ -29,7 +29,7 @@ pub struct Plan {
     workers: AtomicUsize,
     /// Number of workers above which others have joined because these wait.
     usual: AtomicUsize,
-    /// Long files that are being read by any worker.
+    /// Sum of the numbers of long files that workers have [shown](Hand::show) to be reading.
     long: AtomicUsize,
     /// Long files being read that may be worth several threads.
     huge: AtomicUsize,
@@ -121,7 +121,7 @@ impl Plan {
             .collect()
     }
 
-    /// Returns the number of long files that are being read.
+    /// Returns the number of long files that are being read; somewhat more while many are left.
     pub(crate) fn long(&self) -> usize {
         self.long.load(Ordering::Relaxed)
     }
@@ -214,7 +214,11 @@ pub(crate) struct Hand<'a> {
     opening: usize,
     /// Long files that were begun and are not done.
     long: usize,
+    /// Number of these that the plan counts.
+    shown: usize,
     huge: usize,
+    /// Greatest number of files in hand, when the last was begun.
+    room: usize,
     /// Number of long files to have in hand at once, and the number of workers and the room for
     /// which that was computed when the first was met.
     at_once: Option<(usize, [usize; 2])>,
@@ -228,7 +232,9 @@ impl<'a> Hand<'a> {
             begun: 0,
             opening: 0,
             long: 0,
+            shown: 0,
             huge: 0,
+            room: 0,
             at_once: None,
         }
     }
@@ -243,7 +249,14 @@ impl<'a> Hand<'a> {
     /// [`Plan::may_leave`].
     pub(crate) fn may_leave(&mut self) -> bool {
         self.give_back();
-        self.plan.may_leave()
+        let may_leave = self.plan.may_leave();
+        if may_leave && self.shown > self.long {
+            self.plan
+                .long
+                .fetch_sub(self.shown - self.long, Ordering::Relaxed);
+            self.shown = self.long;
+        }
+        may_leave
     }
 
     /// True if the next entry begins a new batch.
@@ -283,7 +296,11 @@ impl<'a> Hand<'a> {
     /// share of long ones, for the file that it takes then may be long too and another worker's
     /// share.
     pub(crate) fn may_begin(&mut self, room: usize) -> bool {
+        self.room = room;
         let held = self.long + self.opening;
+        if held + self.shown > 0 {
+            self.show();
+        }
         if held == 0 {
             return true;
         }
@@ -305,6 +322,28 @@ impl<'a> Hand<'a> {
         false
     }
 
+    /// Shows the plan how many long files are in hand: exactly once few entries are left, and before
+    /// that only what is more than ever. As long as there are twice as many for each worker as it has
+    /// room for, its share is larger than what it takes, whatever the others have; and a count that
+    /// all of them write for each file would be all that sixty-four workers wait for.
+    fn show(&mut self) {
+        let workers = self.plan.workers.load(Ordering::Relaxed);
+        let shown = match self.plan.left() < 2 * workers * self.room.max(1) {
+            true => self.long,
+            false => self.long.max(self.shown),
+        };
+        if shown > self.shown {
+            self.plan
+                .long
+                .fetch_add(shown - self.shown, Ordering::Relaxed);
+        } else if shown < self.shown {
+            self.plan
+                .long
+                .fetch_sub(self.shown - shown, Ordering::Relaxed);
+        }
+        self.shown = shown;
+    }
+
     /// Notes that a file is being opened, by the ring.
     pub(crate) fn opening(&mut self) {
         self.opening += 1;
@@ -319,7 +358,7 @@ impl<'a> Hand<'a> {
     pub(crate) fn begin(&mut self, bytes: u64, length: Length) {
         if length != Length::Short {
             self.long += 1;
-            self.plan.long.fetch_add(1, Ordering::Relaxed);
+            self.show();
         }
         if length == Length::Huge {
             self.huge += 1;
@@ -335,7 +374,7 @@ impl<'a> Hand<'a> {
     pub(crate) fn end(&mut self, length: Length) {
         if length != Length::Short {
             self.long -= 1;
-            self.plan.long.fetch_sub(1, Ordering::Relaxed);
+            self.show();
         }
         if length == Length::Huge {
             self.huge -= 1;
@@ -358,8 +397,8 @@ impl<'a> Hand<'a> {
     }
 }
 
-/// Size from which on files are counted between workers. That is a shared write for each, which the
-/// many small ones must not pay: 92 % of a source tree's.
+/// Size from which on files are counted between workers, while few are left. That is a shared write
+/// for each, which the many small ones must not pay: 92 % of a source tree's.
 const LONG: u64 = 32 << 10;
 
 /// Size from which on a file may be worth several threads: below, starting them takes as long as

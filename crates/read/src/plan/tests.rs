@@ -73,9 +73,39 @@ fn a_heavy_batch_is_cut() {
     assert_eq!(one.next(), Some(EntryId(1)));
     one.begin(1, Length::Short);
     assert_eq!(other.next(), Some(EntryId(2)));
-    assert_eq!(plan.long(), 1);
+}
+
+/// Checks that the count of long files, which all workers write, stays as it is from file to file
+/// until few are left, and is exact then.
+#[test]
+fn long_files_are_counted_once_few_are_left() {
+    let plan = Plan::new((0..100).map(EntryId).collect(), 2);
+    let (mut one, mut other) = (Hand::new(&plan), Hand::new(&plan));
+    let begin = |hand: &mut Hand<'_>| {
+        assert!(hand.may_begin(10));
+        hand.next().unwrap();
+        hand.begin(LONG, Length::Long);
+        (plan.long(), plan.left())
+    };
+    assert_eq!(begin(&mut one), (1, 88));
+    assert_eq!(begin(&mut one), (2, 88));
+    for _ in 0..5 {
+        one.end(Length::Long);
+        assert_eq!(plan.long(), 2);
+        assert_eq!(begin(&mut one), (2, 88));
+    }
+    assert_eq!(begin(&mut other), (3, 77));
+    (0..2).for_each(|_| one.end(Length::Long));
+    other.end(Length::Long);
+    assert!(other.may_leave());
+    assert_eq!(plan.long(), 2, "one that ends leaves none behind");
+    while plan.left() >= 40 {
+        plan.next();
+    }
+    assert!(one.may_begin(10));
+    assert_eq!(plan.long(), 0);
+    assert_eq!(begin(&mut one).0, 1);
     one.end(Length::Long);
-    one.end(Length::Short);
     assert_eq!(plan.long(), 0);
 }
 
