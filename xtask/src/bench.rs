@@ -74,7 +74,12 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
             "bench needs one of hash, dup, integrity, copy, shapes, waiting, all, draw, scale, not {area:?}"
         );
     }
-    let tree = tree.map_or_else(|| sh::dataset("linux"), PathBuf::from);
+    // Trees that wait are laid, small as they have to be.
+    let usual = match area.as_str() {
+        "waiting" => sh::root().join("src"),
+        _ => sh::dataset("linux"),
+    };
+    let tree = tree.map_or(usual, PathBuf::from);
     if !tree.is_dir() {
         bail!("no linux dataset: `cargo xtask datasets linux` lays it, or name a tree with --dir");
     }
@@ -267,6 +272,18 @@ impl Bench {
         };
         let found = self.before.iter().find(|r| key(r) == key(row));
         found.map(|r| r.pairs.clone())
+    }
+
+    /// Takes over all rows that the interrupted run has of a job, whatever they are against; false if
+    /// it has none.
+    fn takes_over(&mut self, job: &str) -> Result<bool> {
+        let of_job = |row: &&Row| row.job == job;
+        let before: Vec<Row> = self.before.iter().filter(of_job).cloned().collect();
+        for row in &before {
+            println!("kept     {job} / {}", row.peer);
+            self.push(row.clone())?;
+        }
+        Ok(!before.is_empty())
     }
 
     fn push(&mut self, row: Row) -> Result<()> {

@@ -17,6 +17,7 @@ fn main() -> Result<ExitCode, String> {
     let latency = latency.parse().map_err(|e| format!("{latency}: {e}"))?;
     let disk = fuse_disk(Behaviour {
         latency: Duration::from_micros(latency),
+        records: true,
         ..Behaviour::default()
     })?;
     let mut shell = Command::new("sh");
@@ -31,6 +32,17 @@ fn main() -> Result<ExitCode, String> {
         "{} requests, at most {} at a time",
         counts.requests, counts.most_in_flight
     );
+    let mut kinds: Vec<(String, u64)> = Vec::new();
+    for request in disk.take_record() {
+        let kind = format!("{:?}", request.kind);
+        match kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((kind, 1)),
+        }
+    }
+    for (kind, count) in kinds {
+        eprintln!("{count:9} {kind}");
+    }
     Ok(match status.success() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
