@@ -453,7 +453,7 @@ mod tests {
         for (text, error) in [
             ("io = \"sync\"\n\nthread = 3\n", "3: unknown key 'thread'"),
             ("[hash]\ntpye = 3\n", "2: unknown key 'tpye'"),
-            ("[move]\n", "1: unknown table 'move'"),
+            ("[moves]\n", "1: unknown table 'moves'"),
             (
                 "yes = true\n",
                 "1: 'yes' can only be given on the command line, as --yes",

@@ -1,7 +1,6 @@
 //! Options of `bc move`.
 
 use super::Case;
-use super::ground::Ground;
 
 pub const CASES: &[Case] = &[
     ("move", "on-conflict", |g| {

@@ -242,7 +242,7 @@ fn across(
     }
     moved.walked += copied.walked;
     moved.failed += copied.failed;
-    if job.is_over() || !(crosses || !options.copy.dry_run) {
+    if job.is_over() || options.copy.dry_run && !crosses {
         moved.left += copied.left;
     }
     match options.copy.dry_run && !crosses {
