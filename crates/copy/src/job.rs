@@ -457,8 +457,13 @@ impl<'a> Job<'a> {
 
     /// Waits until so many bytes are paid for, where there is a limit of bytes a second.
     pub(crate) fn pay(&self, bytes: u64) {
+        self.pay_while(bytes, &|| true);
+    }
+
+    /// Waits for the same as long as `go_on` holds: while a lease is held, until that is broken.
+    pub(crate) fn pay_while(&self, bytes: u64, go_on: &dyn Fn() -> bool) {
         if let Some(rate) = &self.plan.options.rate {
-            rate.spend(bytes, self.means.cancel);
+            rate.spend_while(bytes, self.means.cancel, go_on);
         }
     }
 

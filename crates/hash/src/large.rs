@@ -214,7 +214,7 @@ fn digests(
     let stop = Cancel::new();
     let count = |bytes: &[u8]| {
         counted(bytes.len() as u64);
-        options.read.pay(bytes.len() as u64, cancel);
+        options.read.pay_while(bytes.len() as u64, cancel, go_on);
         if cancel.is_cancelled() || !go_on() {
             stop.cancel(1);
         }

@@ -326,9 +326,20 @@ impl<'a, C: Consumer> Pump<'a, C> {
                 self.finish(slot, None);
             } else {
                 active.filled = 0;
-                self.unpaid.pay(self.stats.bytes, self.cancel);
+                self.pay();
                 self.read(slot);
             }
+        }
+    }
+
+    /// Waits until what was read is paid for, where there is a limit. No writer has to wait for that.
+    fn pay(&mut self) {
+        if let Some((rate, bytes)) = self.unpaid.take(self.stats.bytes) {
+            let cancel = self.cancel;
+            rate.spend_while(bytes, cancel, || {
+                self.let_writers_in();
+                true
+            });
         }
     }
 
@@ -359,7 +370,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
     }
 
     fn next_entry(&mut self) -> Option<EntryId> {
-        self.unpaid.pay(self.stats.bytes, self.cancel);
+        self.pay();
         if self.hand.is_empty() {
             self.clock.read();
         }

@@ -36,8 +36,21 @@ impl Rate {
     }
 
     /// Notes that so many bytes were read or written, and waits until they are paid for. Returns
-    /// false if it was cancelled meanwhile.
+    /// false if it was cancelled meanwhile. Not for callers that hold a lease: see
+    /// [`spend_while`](Rate::spend_while).
     pub fn spend(&self, bytes: u64, cancel: &Cancel) -> bool {
+        self.spend_while(bytes, cancel, || true)
+    }
+
+    /// Does the same as [`spend`](Rate::spend) as long as `go_on` holds, which is asked before each
+    /// part of the wait, of some milliseconds: for callers that others may have to wait for, as they
+    /// hold a lease. What was not waited for stays to be paid for before the next bytes.
+    pub fn spend_while(
+        &self,
+        bytes: u64,
+        cancel: &Cancel,
+        mut go_on: impl FnMut() -> bool,
+    ) -> bool {
         let until = {
             let mut paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner);
             *paid = self.after(*paid, Instant::now(), bytes);
@@ -49,6 +62,7 @@ impl Rate {
             }
             match until.checked_duration_since(Instant::now()) {
                 None | Some(Duration::ZERO) => return true,
+                Some(_) if !go_on() => return false,
                 Some(left) => std::thread::sleep(left.min(GLANCE)),
             }
         }
@@ -78,15 +92,14 @@ impl<'a> Unpaid<'a> {
         Unpaid { rate, paid: 0 }
     }
 
-    /// Pays for all of `read` bytes that are not paid for.
-    pub(crate) fn pay(&mut self, read: u64, cancel: &Cancel) {
-        let Some(rate) = self.rate else { return };
+    /// Returns the number of `read` bytes that are not paid for, and the limit by which they are to
+    /// be from now on.
+    pub(crate) fn take(&mut self, read: u64) -> Option<(&'a Rate, u64)> {
+        let rate = self.rate?;
         // A file that is read again takes its bytes back.
         let more = read.saturating_sub(self.paid);
         self.paid = read;
-        if more > 0 {
-            rate.spend(more, cancel);
-        }
+        (more > 0).then_some((rate, more))
     }
 }
 
@@ -121,5 +134,20 @@ mod tests {
         });
         assert!(!rate.spend(1, &cancel));
         assert!(Rate::new(0).spend(0, &Cancel::new()));
+    }
+
+    #[test]
+    fn waiting_ends_when_another_process_waits_for_it() {
+        // A century, as above.
+        let (rate, cancel) = (Rate::new(1), Cancel::new());
+        let mut asked = 0;
+        let is_asked_often = || {
+            asked += 1;
+            asked < 3
+        };
+        assert!(!rate.spend_while(u64::MAX, &cancel, is_asked_often));
+        assert_eq!(asked, 3);
+        // Not asked where there is nothing to wait for.
+        assert!(Rate::new(1).spend_while(0, &cancel, || panic!("it is paid for")));
     }
 }

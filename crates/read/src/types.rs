@@ -123,8 +123,13 @@ pub struct ReadOptions {
 impl ReadOptions {
     /// Notes that so many bytes were read, and waits as long as the limit demands.
     pub fn pay(&self, bytes: u64, cancel: &Cancel) {
+        self.pay_while(bytes, cancel, || true);
+    }
+
+    /// Does the same as [`pay`](Self::pay) as long as `go_on` holds; see [`Rate::spend_while`].
+    pub fn pay_while(&self, bytes: u64, cancel: &Cancel, go_on: impl FnMut() -> bool) {
         if let Some(rate) = &self.rate {
-            rate.spend(bytes, cancel);
+            rate.spend_while(bytes, cancel, go_on);
         }
     }
 }

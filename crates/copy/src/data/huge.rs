@@ -233,7 +233,7 @@ fn one(
                 .progress
                 .bytes
                 .fetch_add(part.len() as u64, Relaxed);
-            lane.job.pay(part.len() as u64);
+            lane.job.pay_while(part.len() as u64, shared.go_on);
         }
         at += part.len() as u64;
     }
@@ -273,7 +273,7 @@ impl HugeShared<'_> {
                 Some(parts) => {
                     let count = range.end - range.start;
                     lane.job.means.progress.bytes.fetch_add(count, Relaxed);
-                    lane.job.pay(count);
+                    lane.job.pay_while(count, self.go_on);
                     there = Some(parts);
                 }
                 None => lacking.push(lane),

@@ -316,10 +316,11 @@ impl Receiver<'_> {
         self.failed.is_none() && !self.is_clone
     }
 
-    /// Counts bytes that were copied to it.
-    pub(crate) fn reported(&self, count: u64) {
+    /// Counts bytes that were copied to it, and waits until they are paid for, or `go_on` does not
+    /// hold.
+    pub(crate) fn reported(&self, count: u64, go_on: &dyn Fn() -> bool) {
         self.job.means.progress.bytes.fetch_add(count, Relaxed);
-        self.job.pay(count);
+        self.job.pay_while(count, go_on);
     }
 
     /// Turns a failure of the bytes into an error with its path.

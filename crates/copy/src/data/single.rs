@@ -83,7 +83,7 @@ impl SourceReading<'_> {
     fn of_clone(&self, receiver: &mut Receiver<'_>, buffer: &mut Vec<u8>) -> Result<(), Error> {
         let (job, size) = (receiver.job, self.stat.stamp.size);
         match job.plan.options.algorithm {
-            Some(_) => receiver.reported(size),
+            Some(_) => receiver.reported(size, self.go_on),
             // Nothing is read or written.
             None => drop(job.means.progress.bytes.fetch_add(size, Relaxed)),
         }
@@ -132,7 +132,7 @@ impl SourceReading<'_> {
         let job = receiver.job;
         let (file, size) = (&receiver.stage.file, self.stat.stamp.size);
         let reported = |count| {
-            receiver.reported(count);
+            receiver.reported(count, self.go_on);
             (self.go_on)()
         };
         let found = match job.plan.options.algorithm {
@@ -172,7 +172,7 @@ impl SourceReading<'_> {
             return Ok(false);
         }
         let reported = |count| {
-            receiver.reported(count);
+            receiver.reported(count, self.go_on);
             (self.go_on)()
         };
         let (from, to) = (self.open.file.as_fd(), &receiver.stage.file);
@@ -214,7 +214,7 @@ impl SourceReading<'_> {
             for ((receiver, begun), output) in written.iter().zip(step.outputs) {
                 is_one &= begun.agrees(&step);
                 if output.has_got(step.end) {
-                    receiver.reported(step.count);
+                    receiver.reported(step.count, self.go_on);
                     receiver.job.outcomes.written.fetch_add(step.count, Relaxed);
                     self.record(receiver, &step, &mut piece);
                 }

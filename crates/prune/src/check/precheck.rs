@@ -271,7 +271,9 @@ impl PruneRun<'_> {
             let bytes = bytes.min(unpaid.get());
             unpaid.set(unpaid.get() - bytes);
             if let Some(rate) = &self.options.rate {
-                rate.spend(bytes, self.means.cancel);
+                // A writer waits for a lease that is held meanwhile.
+                let is_unwritten = || unwritten().is_ok();
+                rate.spend_while(bytes, self.means.cancel, is_unwritten);
             }
         };
         let piece_paid = || {

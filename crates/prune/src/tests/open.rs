@@ -87,6 +87,38 @@ fn whoever_opens_meanwhile_is_noticed() {
     }
 }
 
+/// At a byte a second the bytes that were compared are paid for in days.
+#[test]
+fn whoever_opens_meanwhile_does_not_wait_for_the_limit() {
+    let tree = TestTree::new();
+    for name in ["a/keep", "b/one"] {
+        tree.write(name, [7; 100_000]);
+    }
+    if !leases(&tree, "a/keep") {
+        return;
+    }
+    let path = tree.join("a/keep");
+    let open = move || {
+        let mut options = OpenOptions::new();
+        options.write(true);
+        let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+        drop(options.custom_flags(flags).open(&path));
+    };
+    // The lease of the kept file is the first.
+    faults::arm(Point::new("lease", 2), faults::Fault::Run(Box::new(open)));
+    let limited = PruneOptions {
+        rate: Some(bc_read::Rate::new(1)),
+        ..options(Action::Hardlink)
+    };
+    let (summary, lines) = run(&tree, &limited);
+    faults::disarm();
+    assert_eq!(summary.changed, 0, "{lines:?}");
+    assert!(
+        summary.skipped.contains_key("open for writing"),
+        "{lines:?}"
+    );
+}
+
 /// Without leases the run continues, and says so once.
 #[test]
 fn where_there_are_no_leases_that_is_said_once() {

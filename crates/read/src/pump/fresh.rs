@@ -69,6 +69,22 @@ impl<C: Consumer> Pump<'_, C> {
         self.slots.iter().any(leased)
     }
 
+    /// Gives up the leases that writers wait for. Their files are read again.
+    pub(super) fn let_writers_in(&mut self) {
+        // The ring has the descriptors of the files that it reads.
+        while self.queue.in_flight() > 0 && self.holds_lease() {
+            self.complete(1);
+        }
+        for slot in &self.slots {
+            if let Slot::Active(active) | Slot::Starved(active) = slot
+                && active.is_leased()
+                && !lease::is_held(active.file())
+            {
+                lease::give_up(active.file());
+            }
+        }
+    }
+
     /// Returns the next of the files to be read again.
     pub(super) fn next_again(&mut self) -> Option<(EntryId, Want)> {
         let file = self.again.pop()?;
