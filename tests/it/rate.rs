@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bc_testkit::{TestTree, is_heeded};
+use bc_testkit::{TestTree, is_heeded, left_out};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::Bc;
@@ -67,4 +67,58 @@ fn waiting_ends_with_a_signal() {
         // A copy goes on in the next round.
         let _ = std::fs::remove_dir_all(t.join("out"));
     }
+}
+
+/// A process that opens a file for writing waits for a lease that a reader has on it: not for the
+/// limit of bytes a second, which at a byte a second would be for as long as the kernel allows.
+#[test]
+fn writers_do_not_wait_for_the_limit() {
+    let longest = std::fs::read_to_string("/proc/sys/fs/lease-break-time");
+    let longest = longest.ok().and_then(|text| text.trim().parse().ok());
+    let Some(longest) = longest
+        .map(Duration::from_secs)
+        .filter(|time| !time.is_zero())
+    else {
+        return left_out("leases are broken at once here");
+    };
+    for line in [
+        "hash --rate=1 --threads=1 r/long",
+        "hash --rate=1 --type=blake3 --threads=2 r/long",
+        "copy --rate=1 r/long out",
+        "copy --rate=1 --type=none r/long out",
+    ] {
+        let t = TestTree::new();
+        t.write("r/long", vec![7; 3 << 20]);
+        let path = t.join("r/long");
+        let mut child = t.bc_line(line).command().spawn().unwrap();
+        let is_leased = || {
+            let locks = std::fs::read_to_string("/proc/locks").unwrap();
+            let own = |line: &str| line.contains("LEASE") && line.contains(&child_id(&child));
+            locks.lines().any(own)
+        };
+        // What was written a moment ago is read under a lease, until it is at rest.
+        let begun = Instant::now();
+        while !is_leased() && begun.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let has_lease = is_leased();
+        let asked = Instant::now();
+        drop(
+            std::fs::OpenOptions::new()
+                .append(true)
+                .open(&path)
+                .unwrap(),
+        );
+        let waited = asked.elapsed();
+        kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+        child.wait().unwrap();
+        if !has_lease {
+            return left_out(&format!("{line}: no lease was taken here"));
+        }
+        assert!(waited < longest / 2, "{line}: {waited:?}");
+    }
+}
+
+fn child_id(child: &std::process::Child) -> String {
+    format!(" {} ", child.id())
 }
