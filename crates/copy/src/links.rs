@@ -351,14 +351,12 @@ impl Worker<'_> {
         }
     }
 
-    /// True if the file that has the name of an entry is its copy, or has all that a copy would have,
-    /// whatever made it.
+    /// True if the file that has the name of an entry has all that a copy would have, whatever made
+    /// it. Its bytes are compared even if a record proves it to be the copy: for a link to it a new
+    /// copy is given up, or not made.
     fn may_be_copy(&mut self, item: RootItem) -> Result<bool, Error> {
         let job = self.job;
-        let state = job.outcomes.results.state(item);
-        if matches!(state, EntryState::Copied | EntryState::Before) {
-            return Ok(true);
-        }
+        let results = &job.outcomes.results;
         let place = self.place(item)?;
         let (Some(there), Some(source)) = (self.there(&place)?, job.plan.tree.stat(item)) else {
             return Ok(false);
@@ -376,9 +374,10 @@ impl Worker<'_> {
         let known = EntryOutcome {
             meta: job.recorded_meta(&there),
             digest,
-            ..EntryOutcome::new(item, state)
+            proof: results.proof(item),
+            ..EntryOutcome::new(item, results.state(item))
         };
-        job.outcomes.results.put([known]);
+        results.put([known]);
         Ok(true)
     }
 
@@ -389,18 +388,17 @@ impl Worker<'_> {
         let mut names = vec![first];
         names.extend(origins.linked.get(&first).into_iter().flatten());
         names.retain(|name| self.job.outcomes.results.state(*name) == EntryState::Copied);
-        let is_kept = |found: Result<bool, Error>| found.unwrap_or(false);
-        let is_one = self.leads_to_one(first, kept);
-        if is_kept(is_one) {
+        if self.leads_to_one(first, kept).unwrap_or(false) {
             return false;
         }
-        if !is_kept(self.may_be_copy(kept)) {
+        if !self.may_be_copy(kept).unwrap_or(false) {
             self.not_linked(first, Some(Errno::EXIST));
             return false;
         }
+        let mut joined = Vec::with_capacity(names.len());
         for item in names {
             match self.rename_to(item, kept) {
-                Ok(NamedAs::Linked) => origins.linked.entry(kept).or_default().push(item),
+                Ok(NamedAs::Linked) => joined.push(item),
                 Ok(NamedAs::Alone(why)) => self.not_linked(item, why),
                 Ok(NamedAs::Settled) => {}
                 // It is a whole copy, by itself.
@@ -410,7 +408,10 @@ impl Worker<'_> {
                 }
             }
         }
-        origins.linked.remove(&first);
+        if let Some(names) = origins.linked.get_mut(&first) {
+            names.retain(|name| joined.binary_search(name).is_err());
+        }
+        origins.linked.entry(kept).or_default().extend(joined);
         true
     }
 
