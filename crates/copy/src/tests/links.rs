@@ -79,7 +79,7 @@ fn a_lost_link_is_reported() {
         let mode = std::fs::Permissions::from_mode(0o600);
         std::fs::set_permissions(ground.at("to").join(name), mode).unwrap();
     };
-    let edits: [&dyn Fn(&Ground, &str); 2] = [&other_content, &other_mode];
+    let edits: [fn(&Ground, &str); 2] = [other_content, other_mode];
     for edit in edits {
         for (missing, kept) in [("a", "b"), ("b", "a")] {
             for strict in [false, true] {
