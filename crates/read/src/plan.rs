@@ -245,6 +245,11 @@ impl<'a> Hand<'a> {
         self.plan.has_more_than_usual()
     }
 
+    /// Returns the number of workers that share the plan by now.
+    pub(crate) fn workers(&self) -> usize {
+        self.plan.workers.load(Ordering::Relaxed)
+    }
+
     /// Gives the batch back; true if the worker may end before the plan does: see
     /// [`Plan::may_leave`].
     pub(crate) fn may_leave(&mut self) -> bool {

@@ -61,6 +61,10 @@ const LIVE: usize = 1 << 20;
 /// KiB, and those 8 % more than 16 of 128 KiB, which leave no L2 cache for anything else (Zen, 1
 /// MiB L2).
 const CHUNK: usize = 64 << 10;
+/// Slots that are filled in all workers together where their calls wait: as many as 16 workers fill
+/// for 16 lanes, or 32 MiB of the largest buffers. More workers than that wait for most of the time,
+/// and full lanes would not help them.
+const WAITING_BUFFERS: usize = 256;
 /// Slots at most; more than a ring's queue holds.
 const SLOTS: usize = 4096;
 
@@ -260,7 +264,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
         // are started than the consumer needs just now.
         let mut deep = false;
         while !cancel.is_cancelled() {
-            let width = self.consumer.width().clamp(1, self.slots.len());
+            let mut width = self.width();
             self.resume_starved();
             while !self.is_short()
                 && (self.ready.len() < width || deep || self.hand.long() >= width)
@@ -276,6 +280,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
                 if cancel.is_cancelled() {
                     return;
                 }
+                width = self.width();
             }
             if self.queue.in_flight() > 0 {
                 self.complete(usize::from(self.ready.len() < self.enough(width)));
@@ -294,6 +299,15 @@ impl<'a, C: Consumer> Pump<'a, C> {
             }
             feeds = self.advance(width, feeds, &mut consumed);
             self.finish_or_read_on(&mut consumed);
+        }
+    }
+
+    /// Returns the number of slots to fill before the consumer is called.
+    fn width(&self) -> usize {
+        let width = self.consumer.width().clamp(1, self.slots.len());
+        match self.open_latency.is_slow() {
+            true => width.min((WAITING_BUFFERS / self.hand.workers()).max(1)),
+            false => width,
         }
     }
 

@@ -332,6 +332,27 @@ fn thousands_of_files_in_nested_directories_with_several_workers() {
     });
 }
 
+/// Checks that the buffers of all workers together have a bound where these wait.
+#[test]
+fn many_workers_that_wait_fill_few_slots_each() {
+    let (_tree, paths, contents) = files(&[3000; 80]);
+    let listing = list(&paths, Metadata::None);
+    let widest = |what, workers| {
+        pretend(what);
+        let plan = Plan::all(&listing, workers);
+        let mut recorder = Recorder::new(16);
+        let options = options(Choice::Auto);
+        pump(&listing, &plan, &options, &Cancel::new(), &mut recorder);
+        pretend(Pretend::Nothing);
+        assert!(recorder.contents(&listing) == contents);
+        recorder.widest
+    };
+    assert_eq!(widest(Pretend::UnknownSlow, 2), 16);
+    assert_eq!(widest(Pretend::UnknownSlow, 64), 4);
+    assert_eq!(widest(Pretend::UnknownSlow, 1000), 1);
+    assert_eq!(widest(Pretend::Unknown, 64), 16);
+}
+
 #[test]
 fn whoever_may_wait_is_looked_at_while_files_are_small() {
     let dir = tempfile::tempdir().unwrap();

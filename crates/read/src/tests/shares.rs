@@ -105,7 +105,7 @@ fn small_files_are_not_shared_out() {
     let (_tree, paths, _) = files(&[900; 60]);
     let listing = list(&paths, Metadata::None);
     each_backend(|backend| {
-        let plan = Plan::all(&listing, 60);
+        let plan = Plan::all(&listing, 12);
         let mut live = Live::new(20, u64::MAX);
         pump(
             &listing,
