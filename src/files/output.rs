@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, IoSlice, IsTerminal, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ use bc_fs::streams::{self, Stream};
 use bc_walk::OwnFile;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
 use crate::parse::args::Choice;
 use crate::report::diagnostic::Diagnostic;
@@ -335,42 +335,78 @@ pub fn replaced(target: Option<&Path>) -> Option<OwnFile> {
 /// Bytes that a pipe takes without waiting once it can be written to.
 const PIPE_BUF: usize = 4096;
 
-/// A writer that does not wait for ever once a signal came.
+/// Time after which a writer that waits looks for a signal, if that came to another thread.
+const GLANCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 20_000_000,
+};
+
+/// A writer that does not wait for ever once a signal came: nor do the workers that wait for it, which
+/// have files to leave as they should be.
 struct InterruptibleWriter {
     to: File,
+    /// True unless the system was found to know no writes that do not wait, as before Linux 6.4.
+    can_refuse: bool,
 }
 
 /// Makes a writer interruptible, where it is a pipe or a socket.
 fn interruptible(to: File) -> Box<dyn Write + Send> {
     let kind = rustix::fs::fstat(&to).map(|stat| FileType::from_raw_mode(stat.st_mode));
     match kind {
-        Ok(FileType::Fifo | FileType::Socket) => Box::new(InterruptibleWriter { to }),
+        Ok(FileType::Fifo | FileType::Socket) => Box::new(InterruptibleWriter {
+            to,
+            can_refuse: true,
+        }),
         _ => Box::new(to),
     }
 }
 
 impl InterruptibleWriter {
-    fn is_ready(&self) -> bool {
-        let now = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
+    /// Writes what there is room for; `None` if there is no room.
+    fn write_at_once(&mut self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        if self.can_refuse {
+            // At the present position, as a pipe has no others.
+            let written = pwritev2(
+                &self.to,
+                &[IoSlice::new(bytes)],
+                u64::MAX,
+                ReadWriteFlags::NOWAIT,
+            );
+            match written {
+                Ok(count) => return Ok(Some(count)),
+                Err(Errno::AGAIN) => return Ok(None),
+                // The other call below knows.
+                Err(_) => self.can_refuse = false,
+            }
+        }
+        if !self.has_room(&Timespec::default()) {
+            return Ok(None);
+        }
+        match rustix::io::write(&self.to, &bytes[..bytes.len().min(PIPE_BUF)]) {
+            Err(Errno::AGAIN) => Ok(None),
+            written => Ok(Some(written?)),
+        }
+    }
+
+    /// Waits until there is room, at most for so long.
+    fn has_room(&self, wait: &Timespec) -> bool {
         let mut fds = [PollFd::new(&self.to, PollFlags::OUT)];
-        poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+        poll(&mut fds, Some(wait)).is_ok_and(|ready| ready > 0)
     }
 }
 
 impl Write for InterruptibleWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if bytes.len() <= PIPE_BUF && self.is_ready() {
-            return self.to.write(bytes);
+        loop {
+            if let Some(count) = self.write_at_once(bytes)? {
+                return Ok(count);
+            }
+            if crate::session::signals::interrupted().is_some() {
+                // Output that would have to wait is dropped.
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            self.has_room(&GLANCE);
         }
-        if crate::session::signals::interrupted().is_some() {
-            // Output that would have to wait is dropped.
-            return Err(io::ErrorKind::BrokenPipe.into());
-        }
-        // The output that it would have written has no name.
-        crate::session::signals::idly(|| self.to.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -107,6 +107,48 @@ fn a_silent_pipe_does_not_hold_a_signal_up() {
     }
 }
 
+/// A report that no process reads holds up neither the signal nor the workers, which leave their files
+/// as they should be.
+#[test]
+fn a_full_pipe_does_not_hold_a_signal_up_nor_work_that_changes_files() {
+    use std::os::unix::process::ExitStatusExt;
+    if !is_heeded(Signal::INT.as_raw()) {
+        return;
+    }
+    let t = TestTree::new();
+    // More than a pipe holds, and what is buffered before it.
+    let name = "n".repeat(200);
+    for nth in 0..1500 {
+        t.write(format!("many/{nth:04}{name}"), nth.to_string());
+    }
+    let mut child = t
+        .bc_line("copy --itemize many out")
+        .command()
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let report = child.stdout.take().unwrap();
+    // Its last page may not be full.
+    let most = rustix::pipe::fcntl_getpipe_size(&report).unwrap() as u64;
+    while rustix::io::ioctl_fionread(&report).unwrap() < most / 2 {
+        assert_eq!(child.try_wait().unwrap(), None);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // Until it waits.
+    std::thread::sleep(Duration::from_millis(300));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.signal(), Some(2), "{text}");
+    assert!(
+        text.contains("the same command goes on from here"),
+        "{text}"
+    );
+    drop(report);
+}
+
 /// What whoever started the program has it ignore, as `nohup` and shells do for jobs in the
 /// background, does not end it.
 #[test]
