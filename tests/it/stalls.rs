@@ -3,7 +3,7 @@
 
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use bc_testkit::{
@@ -69,6 +69,12 @@ const READING: &[&str] = &[
     "integrity update --reread=100% ROOT MANIFEST",
     "copy ROOT copied",
     "integrity restore --force --from=ROOT emptied MANIFEST",
+];
+
+/// Commands that write the files of `many` below `TO`, of which one directory is held.
+const WRITING: &[&str] = &[
+    "copy --threads=4 many TO",
+    "integrity restore --threads=4 --force --from=many TO m",
 ];
 
 /// A command that waits for the read of one file.
@@ -204,20 +210,133 @@ fn the_status_line_says_what_it_waits_for() {
     let root = disk.path().join("r");
     disk.hold(RequestKind::Read);
     let mut child = spawn(&t, &format!("hash --progress=always {}", root.display()));
-    let mut stderr = child.stderr.take().unwrap();
-    let (mut drawn, mut part) = (Vec::new(), [0; 4096]);
     let held = root.join(file(HELD));
-    let expected = format!("waiting for {} (read)", held.display());
-    loop {
-        let read = stderr.read(&mut part).unwrap();
-        drawn.extend_from_slice(&part[..read]);
-        let text = String::from_utf8_lossy(&drawn);
-        if text.contains(&expected) {
-            break;
-        }
-        assert!(read > 0, "{text}");
-    }
+    let mut stderr = child.stderr.take().unwrap();
+    read_until(&mut stderr, |text| {
+        text.contains(&format!("waiting for {} (read)", held.display()))
+    });
     disk.release();
     std::io::copy(&mut stderr, &mut std::io::sink()).unwrap();
     assert!(child.wait().unwrap().success());
+}
+
+/// Reads until what was read is enough.
+fn read_until(from: &mut impl Read, is_enough: impl Fn(&str) -> bool) {
+    let (mut drawn, mut part) = (Vec::new(), [0; 4096]);
+    loop {
+        let read = from.read(&mut part).unwrap();
+        drawn.extend_from_slice(&part[..read]);
+        let text = String::from_utf8_lossy(&drawn);
+        if is_enough(&text) {
+            return;
+        }
+        assert!(read > 0, "{text}");
+    }
+}
+
+/// A command that waits for the write of one file, the first of many.
+struct HeldWrite {
+    disk: FuseDisk,
+    t: TestTree,
+    to: PathBuf,
+    line: String,
+    child: Child,
+}
+
+impl HeldWrite {
+    /// Number of files beside the one that is held.
+    const MANY: usize = 600;
+
+    fn new(line: &str) -> Option<HeldWrite> {
+        let disk = disk()?;
+        let t = TestTree::new();
+        t.write(format!("many/a{STALLING}/held"), "held");
+        for nth in 0..HeldWrite::MANY {
+            t.write(format!("many/{}", HeldWrite::file(nth)), nth.to_string());
+        }
+        t.bc_line("integrity manifest --output=m many").go().code(0);
+        let to = disk.path().join("to");
+        std::fs::create_dir(disk.shown().join("to")).unwrap();
+        let line = line.replace("TO", &to.display().to_string());
+        disk.hold(RequestKind::Write);
+        let child = spawn(&t, &format!("{line} --progress=always"));
+        assert!(disk.wait_held(), "{line}: no write was held");
+        Some(HeldWrite {
+            disk,
+            t,
+            to,
+            line,
+            child,
+        })
+    }
+
+    fn file(nth: usize) -> String {
+        format!("d{}/f{nth:03}", nth / 100)
+    }
+
+    /// True if this file has its content on the disk under its name.
+    fn has(&self, nth: usize) -> bool {
+        let path = self.disk.shown().join("to/many").join(HeldWrite::file(nth));
+        let path = match self.line.starts_with("copy") {
+            true => path,
+            false => self.disk.shown().join("to").join(HeldWrite::file(nth)),
+        };
+        std::fs::read(path).is_ok_and(|content| content == nth.to_string().as_bytes())
+    }
+
+    /// Checks that the same line does the rest.
+    fn finish(self) {
+        self.t.bc_line(&self.line).go().code(0);
+        let made = match self.line.starts_with("copy") {
+            true => self.to.join("many"),
+            false => self.to.clone(),
+        };
+        let same = self.t.run("diff");
+        let same = same.args(["-r", "-x", ".bc-*"]).arg("many").arg(made);
+        same.go().code(0);
+    }
+}
+
+#[test]
+fn a_signal_ends_a_run_that_waits_to_write_for_ever() {
+    if !is_heeded(Signal::INT.as_raw()) {
+        return;
+    }
+    for line in WRITING {
+        let Some(mut run) = HeldWrite::new(line) else {
+            return;
+        };
+        kill_process(Pid::from_child(&run.child), Signal::INT).unwrap();
+        let mut stderr = run.child.stderr.take().unwrap();
+        read_until(&mut stderr, |text| {
+            let last = text.split("interrupted while waiting for ").nth(1);
+            last.is_some_and(|last| last.contains(STALLING) && last.contains("(write)"))
+        });
+        // It has ended, but Linux keeps a process whose request a server has taken.
+        run.disk.release();
+        let status = run.child.wait().unwrap();
+        assert_eq!(status.signal(), Some(2), "{line}: {status:?}");
+        run.finish();
+    }
+}
+
+/// The files of other batches than that of the one that is held get their names meanwhile.
+#[test]
+fn others_are_written_while_one_write_is_held() {
+    for line in WRITING {
+        let Some(mut run) = HeldWrite::new(line) else {
+            return;
+        };
+        let mut stderr = run.child.stderr.take().unwrap();
+        // As many as a batch has may wait with it.
+        let done = |run: &HeldWrite| (0..HeldWrite::MANY).filter(|nth| run.has(*nth)).count();
+        while done(&run) < HeldWrite::MANY - 128 {
+            assert_eq!(run.child.try_wait().unwrap(), None, "{line}");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        run.disk.release();
+        std::io::copy(&mut stderr, &mut std::io::sink()).unwrap();
+        assert!(run.child.wait().unwrap().success(), "{line}");
+        run.finish();
+    }
 }

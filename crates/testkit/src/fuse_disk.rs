@@ -64,8 +64,8 @@ impl FuseDisk {
         self.dial.take_record()
     }
 
-    /// Holds requests of this kind for names that contain [`STALLING`], until they are
-    /// [released](Self::release). A thread that waits for one cannot be interrupted.
+    /// Holds requests of this kind for names that contain [`STALLING`], and for those below them,
+    /// until they are [released](Self::release). A thread that waits for one cannot be interrupted.
     pub fn hold(&self, kind: RequestKind) {
         self.dial.hold(kind);
     }

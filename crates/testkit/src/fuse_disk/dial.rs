@@ -12,7 +12,7 @@ use rustix::io::Errno;
 /// Content that no close stores: files that contain these bytes lose all their content.
 pub const UNSTORABLE: &str = "UNSTORABLE";
 
-/// Part of the names whose requests can be held.
+/// Part of the names whose requests can be held, with those for what is below them.
 pub const STALLING: &str = "STALLING";
 
 /// Part of the names of files and directories that cannot be read to their end.
@@ -172,7 +172,7 @@ impl Dial {
         self.changed.notify_all();
         let guard = InFlight(self);
         state.holding += 1;
-        while state.held == Some(kind) && is_named(path, STALLING) {
+        while state.held == Some(kind) && is_below(path, STALLING) {
             self.changed.notify_all();
             state = self.wait(state);
         }
@@ -295,6 +295,11 @@ fn sleep_until(then: Instant) {
 pub(super) fn is_named(path: &Path, part: &str) -> bool {
     let name = path.file_name().map_or(&b""[..], OsStr::as_bytes);
     contains(name, part.as_bytes())
+}
+
+/// True if `part` is in any name of the path.
+fn is_below(path: &Path, part: &str) -> bool {
+    contains(path.as_os_str().as_bytes(), part.as_bytes())
 }
 
 pub(super) fn contains(bytes: &[u8], part: &[u8]) -> bool {
