@@ -162,7 +162,7 @@ pub struct PruneArgs {
     pub keep: Vec<OsString>,
     /// Keep at least N copies of each content: files of their own, each compared with the kept one
     ///
-    /// --keep orders them. Names of one file are one copy. Where fewer than N can be proven nothing goes.
+    /// --keep orders them. Names of one file are one copy, and so are files that share all their blocks. Where fewer than N can be proven nothing goes.
     #[arg(
         long,
         value_name = "N",

@@ -168,6 +168,8 @@ pub(crate) struct GroupState<'g> {
     pub(crate) pending: u64,
     /// File whose name arrived last on another file system, and the copy there.
     pub(crate) arrived: Option<(Identity, Arrived)>,
+    /// Files that stay beside the kept one, locked until the group is done.
+    pub(crate) copies: Vec<OpenFile>,
     /// Account of the disk space that the group gave back.
     pub(crate) ledger: Ledger<'g>,
     /// Devices and states of files whose other names may be among the targets that follow, as files
@@ -176,6 +178,23 @@ pub(crate) struct GroupState<'g> {
 }
 
 impl GroupState<'_> {
+    /// Proves that the copies which stay beside the kept file are as they were found.
+    pub(crate) fn check_copies(&self) -> Result<(), Skip> {
+        self.copies.iter().try_for_each(|copy| {
+            let checked = copy.check();
+            checked.map_err(|why| Skip::of_kept_file(why).of(&copy.path))
+        })
+    }
+
+    /// Takes the states that the removal of leftovers left the copies in: one may have been another name
+    /// of them.
+    pub(crate) fn refresh_copies(&mut self) {
+        for copy in &mut self.copies {
+            // What has changed otherwise shows when it is checked.
+            let _ = copy.refresh();
+        }
+    }
+
     /// Returns true if the file may be another name of one that was processed, where names are
     /// numbered differently. The step on that name moved the change time of this one.
     pub(crate) fn may_be_other_name(&self, file: &FileRef) -> bool {

@@ -23,7 +23,7 @@ use crate::leftovers::claim;
 use crate::means::{GroupState, PruneRun, Shared};
 use crate::options::{PruneOptions, RunMode};
 use crate::outcomes::Events;
-use crate::plan::{self, Acted, GroupPlan, TargetName};
+use crate::plan::{self, Acted, CopyProof, GroupPlan, TargetName};
 use crate::skip::Skip;
 use crate::step::{self, Action, PruneEvent, PruneSummary, StepKind, StepOutcome};
 use crate::workers;
@@ -101,10 +101,13 @@ impl PruneRun<'_> {
             is_fresh: true,
             ..GroupState::default()
         };
-        let mut copies = Vec::new();
-        plan.reserve(|file| self.is_copy(&mut kept_file, file, &mut copies));
-        if !copies.is_empty() {
-            drop(copies);
+        let copies = &mut state.copies;
+        for file in plan.reserve(|file| self.prove_copy(&mut kept_file, file, copies)) {
+            let step = self.step(self.kind_of(file), file, &kept_file);
+            let outcome = StepOutcome::Skipped(Skip::AlreadyShared);
+            self.outcomes.report(step, outcome);
+        }
+        if !state.copies.is_empty() {
             kept_file.release();
         }
         while !self.means.cancel.is_cancelled()
@@ -147,30 +150,49 @@ impl PruneRun<'_> {
     }
 
     /// Proves that a file is one more copy, with the same bytes as the kept file and apart from it and
-    /// the other copies.
-    fn is_copy(
+    /// the other copies. It stays locked among these: other runs take none of its names as long.
+    fn prove_copy(
         &mut self,
         kept_file: &mut OpenFile,
         file: &FileRef,
         copies: &mut Vec<OpenFile>,
-    ) -> bool {
-        let Some(mut held) = self.open_kept(file) else {
-            return false;
-        };
-        let mut others = std::iter::once(&*kept_file).chain(&*copies);
-        let proven = others
-            .try_for_each(|other| check_distinct(other, &held))
-            .and_then(|()| self.prove_content(kept_file, &mut held, &StepKind::Delete));
+    ) -> CopyProof {
+        if self.means.cancel.is_cancelled() {
+            return CopyProof::Unproven;
+        }
+        // By a descriptor of the directory that no step claims it by.
+        let opened = self.with_descriptors(2, |_| open_file::open(file, file.stamp));
+        let proven = opened.and_then(|mut held| {
+            let others = || std::iter::once(&*kept_file).chain(&*copies);
+            others().try_for_each(|other| check_distinct(other, &held))?;
+            if others().any(|other| reflink::share_all(other, &held)) {
+                return Ok(None);
+            }
+            self.prove_content(kept_file, &mut held, &StepKind::Delete)?;
+            Ok(Some(held))
+        });
         match proven {
-            Ok(_) => {
+            Ok(Some(mut held)) => {
                 held.release();
                 copies.push(held);
-                true
+                CopyProof::Copy
             }
+            Ok(None) => CopyProof::Shared,
             Err(skip) => {
                 self.outcomes.unusable(&file.path, skip);
-                false
+                CopyProof::Unproven
             }
+        }
+    }
+
+    /// Returns the change that the run's action is to this name.
+    fn kind_of(&self, file: &FileRef) -> StepKind {
+        match &self.options.action {
+            Action::Hardlink => StepKind::Hardlink,
+            Action::Reflink => StepKind::Reflink,
+            Action::Symlink => StepKind::Symlink(Vec::new()),
+            Action::Delete => StepKind::Delete,
+            Action::Move(dir) => StepKind::Move(step::path_below(dir, &file.path)),
         }
     }
 
@@ -182,14 +204,7 @@ impl PruneRun<'_> {
         state: &mut GroupState<'_>,
     ) -> Option<OpenFile> {
         let file = target.file;
-        let kind = match &self.options.action {
-            Action::Hardlink => StepKind::Hardlink,
-            Action::Reflink => StepKind::Reflink,
-            Action::Symlink => StepKind::Symlink(Vec::new()),
-            Action::Delete => StepKind::Delete,
-            Action::Move(dir) => StepKind::Move(step::path_below(dir, &file.path)),
-        };
-        let mut step = self.step(kind, file, kept_file);
+        let mut step = self.step(self.kind_of(file), file, kept_file);
         state.catch_up(kept_file);
         let mut proven = self.precheck(kept_file, file, state, &mut step.kind);
         if let Err(Refusal::Skip(skip)) = &proven
@@ -284,6 +299,8 @@ impl PruneRun<'_> {
         state: &mut GroupState<'_>,
     ) -> Result<StepOutcome, Skip> {
         kept_file.settle()?;
+        // Again: a large file took long to compare.
+        state.check_copies()?;
         self.places.check(&ready.held)?;
         self.places.check_destination()?;
         let _claim = self.claim(kind, kept_file, &ready.held)?;

@@ -96,8 +96,10 @@ pub(super) fn prune(
 ) {
     let mut batches = GroupBatches::new(groups, run.means.cancel);
     let first: Vec<Batch> = batches.by_ref().take(2).collect();
-    let affordable = affordable_workers(DESCRIPTORS).max(1);
     let options = run.options;
+    // Of each file that stays beside a kept one two are held: the file's and its directory's.
+    let held = 2 * options.rules.further() as u64;
+    let affordable = affordable_workers(DESCRIPTORS.saturating_add(held)).max(1);
     let workers = Workers::up_to(options.workers, options.waiting).within(affordable, affordable);
     let is_shared = first.len() > 1 && workers.most() > 1;
     let mut all = first.into_iter().chain(batches.by_ref());

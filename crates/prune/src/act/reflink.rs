@@ -77,7 +77,6 @@ pub(crate) fn act(kept_file: &OpenFile, target: &OpenFile, cancel: &Cancel) -> R
 
 /// Proves that there are blocks to share, and that the two files do not share them already.
 pub(crate) fn check(kept_file: &OpenFile, target: &OpenFile) -> Result<(), Skip> {
-    let listed = |file: &OpenFile| extents(&file.file, Dirty::Leave);
     let (one, other) = (listed(kept_file), listed(target));
     if other.as_ref().is_ok_and(Vec::is_empty) && target.stat.blocks == 0 {
         return Err(Skip::NotShareable("it has no blocks"));
@@ -86,6 +85,16 @@ pub(crate) fn check(kept_file: &OpenFile, target: &OpenFile) -> Result<(), Skip>
         true => Err(Skip::AlreadyShared),
         false => Ok(()),
     }
+}
+
+/// Returns true if both files use the same blocks for everything, as far as their file systems report
+/// that.
+pub(crate) fn share_all(one: &OpenFile, other: &OpenFile) -> bool {
+    one.stat.id.dev == other.stat.id.dev && are_shared(listed(one), listed(other))
+}
+
+fn listed(file: &OpenFile) -> io::Result<Vec<Extent>> {
+    extents(&file.file, Dirty::Leave)
 }
 
 /// Whether both files use the same blocks for everything.

@@ -53,7 +53,7 @@ impl PruneRun<'_> {
         &mut self,
         kept_file: &OpenFile,
         file: &FileRef,
-        state: &GroupState<'_>,
+        state: &mut GroupState<'_>,
     ) -> Result<((Identity, CString), OpenFile), Skip> {
         let (dir, id, name) = self.means.parents.of(file)?;
         let entry = (id, name);
@@ -62,9 +62,12 @@ impl PruneRun<'_> {
         }
         let sources = StageSources {
             kept_file,
+            copies: &state.copies,
             dir: &dir,
         };
-        self.sweep(&dir, &entry.0, &file.path, sources);
+        if self.sweep(&dir, &entry.0, &file.path, sources) {
+            state.refresh_copies();
+        }
         let opened = match state.stamps.get(&file.id) {
             None if state.may_be_other_name(file) => {
                 open_file::open_again_in(&dir, &entry.1, file, file.stamp)
@@ -164,6 +167,7 @@ impl PruneRun<'_> {
                 if !std::mem::take(&mut state.is_fresh) {
                     kept_file.check().map_err(Skip::of_kept_file)?;
                 }
+                state.check_copies()?;
             }
             Need::Apart => return Ok(Fact::Is(self.abilities.across(kept_file, held)?)),
             Need::Flags => {
@@ -197,9 +201,12 @@ impl PruneRun<'_> {
                 if let StepKind::Move(to) = kind {
                     let sources = StageSources {
                         kept_file,
+                        copies: &state.copies,
                         dir: &held.dir,
                     };
-                    self.sweep_destination(to, sources);
+                    if self.sweep_destination(to, sources) {
+                        state.refresh_copies();
+                    }
                     self.check_destination(to, kept_file, held)?;
                 }
             }

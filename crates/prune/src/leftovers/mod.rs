@@ -236,15 +236,19 @@ impl<'s> RemovableStage<'s> {
         Ok(None)
     }
 
-    /// Removes it, unless it or the proof has changed since.
+    /// Removes it, unless it or the proof has changed since. `held` are the files that the caller has
+    /// open, and may have locked.
     ///
     /// # Errors
     /// With the reason why it stays.
-    pub(crate) fn remove(&self, temps: &Temps) -> Result<(), Skip> {
+    pub(crate) fn remove(&self, held: &[&OpenFile], temps: &Temps) -> Result<(), Skip> {
         temp::remove_stage(&self.held, temps, || match &self.content {
             ContentElsewhere::Empty => Ok(()),
             ContentElsewhere::OtherName(other) => {
-                self.held.lock(RunMode::Execute)?;
+                // By the descriptor that has the lock already, if one has.
+                let same = held.iter().find(|file| file.stat.id == self.held.stat.id);
+                same.map_or(&self.held, |file| file)
+                    .lock(RunMode::Execute)?;
                 match identity_at(&self.held.dir, other)? == Some(self.held.stat.id) {
                     true => Ok(()),
                     false => Err(Skip::Changed),
@@ -260,6 +264,8 @@ impl<'s> RemovableStage<'s> {
 pub(crate) struct StageSources<'s> {
     /// The kept file of the group at hand.
     pub(crate) kept_file: &'s OpenFile,
+    /// The files that stay beside it.
+    pub(crate) copies: &'s [OpenFile],
     /// The directory in which the originals of copies lie that their names identify.
     pub(crate) dir: &'s OwnedFd,
 }

@@ -64,6 +64,7 @@ impl PruneRun<'_> {
         let mut held = open_file::open(file, stamp)?;
         self.places.check(&held)?;
         kept_file.check().map_err(Skip::of_kept_file)?;
+        state.check_copies()?;
         let same = held.stat.id == kept_file.stat.id;
         let mut freed = 0;
         if !same {
@@ -86,7 +87,7 @@ impl PruneRun<'_> {
         let _claim = claim::alone(&held.dir).ok_or(Skip::InUse)?;
         if self.options.mode == RunMode::DryRun {
             if let Some(copy) = &copy {
-                self.sweep_beside(copy, kept_file, &held);
+                self.sweep_beside(copy, kept_file, &held, &state.copies);
             }
             return Ok(StepOutcome::Would { freed });
         }
@@ -103,7 +104,7 @@ impl PruneRun<'_> {
                     let proof = || kept_file.outlives(&held).and_then(|()| copy.check());
                     let last = || copy.check();
                     give_up(&held, &own, id, &self.means.shared.temps, proof, last)?;
-                    self.sweep_beside(&copy, kept_file, &held);
+                    self.sweep_beside(&copy, kept_file, &held, &state.copies);
                     let (dir, name, id) = (copy.dir, copy.name, copy.stat.id);
                     state.arrived = Some((held.stat.id, Arrived { dir, name, id }));
                 }
@@ -161,10 +162,17 @@ impl PruneRun<'_> {
 
     /// Removes leftovers beside the copy that a killed move made of `original`, or reports that it
     /// would.
-    fn sweep_beside(&mut self, copy: &OpenFile, kept_file: &OpenFile, original: &OpenFile) {
+    fn sweep_beside(
+        &mut self,
+        copy: &OpenFile,
+        kept_file: &OpenFile,
+        original: &OpenFile,
+        copies: &[OpenFile],
+    ) {
         if let Ok(stat) = meta::stat(&copy.dir) {
             let sources = StageSources {
                 kept_file,
+                copies,
                 dir: &original.dir,
             };
             self.sweep(&copy.dir, &stat.id, &copy.path, sources);
@@ -172,14 +180,15 @@ impl PruneRun<'_> {
     }
 
     /// Removes dead runs' unfinished copies from a directory, and finds other leftovers, which are
-    /// [settled](PruneRun::settle_leftovers) at the end of the run.
+    /// [settled](PruneRun::settle_leftovers) at the end of the run. Returns true if it removed any.
     pub(crate) fn sweep(
         &mut self,
         dir: &OwnedFd,
         id: &Identity,
         beside: &[u8],
         sources: StageSources<'_>,
-    ) {
+    ) -> bool {
+        let before = self.outcomes.summary.leftovers;
         if self.means.swept.insert(*id) {
             let shared = self.means.shared.clone();
             shared.sweep(*id, || self.search(dir, *id, beside, sources));
@@ -191,6 +200,7 @@ impl PruneRun<'_> {
             let kept = sources.kept_file.stat.id;
             self.means.shared.unsettled().kept.insert(kept);
         }
+        self.outcomes.summary.leftovers > before
     }
 
     fn search(&mut self, dir: &OwnedFd, id: Identity, beside: &[u8], sources: StageSources<'_>) {
@@ -316,7 +326,13 @@ impl PruneRun<'_> {
         let stage = stage.ok_or(Skip::UnknownStage)?;
         match self.options.mode {
             RunMode::DryRun => Ok(()),
-            RunMode::Execute => stage.remove(&self.means.shared.temps),
+            RunMode::Execute => {
+                let held: Vec<&OpenFile> = [sources.kept_file]
+                    .into_iter()
+                    .chain(sources.copies)
+                    .collect();
+                stage.remove(&held, &self.means.shared.temps)
+            }
         }
     }
 }

@@ -50,6 +50,17 @@ pub(crate) struct TargetName<'g> {
     pub(crate) pending: u64,
 }
 
+/// Result of the proof that a file is a further copy of the content.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum CopyProof {
+    /// It has the same bytes, on blocks of its own.
+    Copy,
+    /// It shares all its blocks with one that counts: where these are damaged, both are.
+    Shared,
+    /// It could not be proven.
+    Unproven,
+}
+
 /// Result of a step.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Acted {
@@ -113,12 +124,16 @@ impl<'g> GroupPlan<'g> {
         None
     }
 
-    /// Chooses the files that stay beside the kept one: the first by the rules of which `is_copy`
-    /// says so for a name. A file that is no proven copy is left alone, so that nothing goes where
-    /// there are too few. Nothing is asked where no file would be left to act on.
-    pub(crate) fn reserve(&mut self, mut is_copy: impl FnMut(&'g FileRef) -> bool) {
+    /// Chooses the files that stay beside the kept one: the first by the rules which `prove` finds to
+    /// be copies by a name. A file that cannot be proven is left alone; one that shares its blocks is a
+    /// target, unless there are too few copies: then nothing goes, and the first names of such files
+    /// are returned. Nothing is asked where no file would be left to act on.
+    pub(crate) fn reserve(
+        &mut self,
+        mut prove: impl FnMut(&'g FileRef) -> CopyProof,
+    ) -> Vec<&'g FileRef> {
         let (Some(kept), most) = (self.kept, self.rules.further()) else {
-            return;
+            return Vec::new();
         };
         let others = self.rules.lasting(self.group, &self.inodes, kept.id);
         let others: Vec<&Inode> = others
@@ -126,18 +141,27 @@ impl<'g> GroupPlan<'g> {
             .collect();
         if others.len() <= most {
             self.reserved.extend(others.iter().map(|inode| inode.id));
-            return;
+            return Vec::new();
         }
+        let mut shared = Vec::new();
         for inode in others {
             if self.reserved.len() == most {
-                return;
+                break;
             }
-            let mut names = self.rules.may_be_kept(self.group, inode);
-            match names.any(&mut is_copy) {
-                true => self.reserved.insert(inode.id),
-                false => self.unusable.insert(inode.id),
-            };
+            let names = self.rules.may_be_kept(self.group, inode);
+            let mut proofs = names.map(&mut prove);
+            match proofs.find(|proof| *proof != CopyProof::Unproven) {
+                Some(CopyProof::Copy) => drop(self.reserved.insert(inode.id)),
+                Some(CopyProof::Shared) => shared.push(inode),
+                Some(CopyProof::Unproven) | None => drop(self.unusable.insert(inode.id)),
+            }
         }
+        if self.reserved.len() == most {
+            return Vec::new();
+        }
+        self.unusable.extend(shared.iter().map(|inode| inode.id));
+        let names = shared.iter().map(|inode| inode.names[0]);
+        names.map(|index| &self.group.files[index]).collect()
     }
 
     /// Returns the next name to act on; `None` at the end, and before a file was chosen.
@@ -295,20 +319,30 @@ mod tests {
     #[test]
     fn as_many_copies_stay_as_are_asked_for() {
         let group = group(&[("a/1", 1), ("a/2", 2), ("a/22", 2), ("a/3", 3), ("a/4", 4)]);
-        let left = |copies: usize, equal: &[u64]| {
+        let left_with = |copies: usize, equal: &[u64], cloned: &[u64]| {
             let rules = by_path(Roots::Any).copies(copies);
             let mut plan = GroupPlan::new(&group, &rules);
             plan.choose(|file| (file.id.ino == 1).then_some(()));
             let mut asked = Vec::new();
-            plan.reserve(|file| {
+            let shared = plan.reserve(|file| {
                 asked.push(file.id.ino);
-                equal.contains(&file.id.ino)
+                match file.id.ino {
+                    ino if cloned.contains(&ino) => CopyProof::Shared,
+                    ino if equal.contains(&ino) => CopyProof::Copy,
+                    _ => CopyProof::Unproven,
+                }
             });
+            let shared: Vec<u64> = shared.iter().map(|file| file.id.ino).collect();
             let mut acted = Vec::new();
             while let Some(target) = plan.next() {
                 acted.push(target.file.id.ino);
                 plan.acted(&target, Acted::Changed);
             }
+            (asked, acted, shared)
+        };
+        let left = |copies, equal: &[u64]| {
+            let (asked, acted, shared) = left_with(copies, equal, &[]);
+            assert!(shared.is_empty());
             (asked, acted)
         };
         assert_eq!(left(1, &[]), (vec![], vec![2, 2, 3, 4]));
@@ -320,6 +354,12 @@ mod tests {
         assert_eq!(left(3, &[4]).1, [0; 0]);
         // Nothing could go.
         assert_eq!(left(4, &[]), (vec![], vec![]));
+        // A file that shares its blocks is none, and goes like any other.
+        let cloned = left_with(2, &[3, 4], &[2]);
+        assert_eq!(cloned, (vec![2, 3], vec![2, 2, 4], vec![]));
+        // Unless too few are left.
+        let cloned = left_with(3, &[3], &[2]);
+        assert_eq!(cloned, (vec![2, 3, 4], vec![], vec![2]));
     }
 
     #[test]

@@ -8,6 +8,6 @@ mod next;
 
 pub use self::keep::{Inode, Keep, KeepError, KeepRules, Pattern, Roots};
 
-pub(crate) use self::group::{Acted, GroupPlan, TargetName};
+pub(crate) use self::group::{Acted, CopyProof, GroupPlan, TargetName};
 pub(crate) use self::keep::fleeting;
 pub(crate) use self::next::{Fact, Facts, Need, Opened, StepDecision, StepRules, next};

@@ -2,6 +2,7 @@
 //! invariant.
 
 mod actions;
+mod copies;
 mod crash;
 mod dirs;
 mod existing_target;

@@ -102,6 +102,40 @@ fn shares_blocks_on(kind: &str) {
     assert_eq!(fs::read(mounted.path().join("one")).unwrap(), content);
 }
 
+/// Where a block of the one is damaged, so is the other.
+#[test]
+fn a_file_that_shares_its_blocks_is_no_further_copy() {
+    let mounted = match loop_disk("xfs", DISK) {
+        Ok(mounted) => mounted,
+        Err(why) => return bc_testkit::left_out(&format!("clones on xfs: {why}")),
+    };
+    let path = |name: &str| mounted.path().join(name);
+    let sync = |name: &str| fs::File::open(path(name)).unwrap().sync_all().unwrap();
+    for name in ["one", "three"] {
+        fs::write(path(name), content()).unwrap();
+        sync(name);
+    }
+    let cloned = fs::File::create(path("two")).unwrap();
+    bc_edit::content::clone(fs::File::open(path("one")).unwrap(), &cloned).unwrap();
+    drop(cloned);
+    sync("two");
+    let pruned = |copies: usize| {
+        let mut options = options(Action::Delete);
+        options.rules = KeepRules::new(vec!["path:one".parse().unwrap()], Roots::Any);
+        options.rules.copies = copies;
+        run_groups(groups(mounted.path()), &options, None)
+    };
+    let left = || ["one", "two", "three"].map(|name| path(name).exists());
+    // Two copies are too few for three.
+    fs::write(path("four"), content()).unwrap();
+    let (summary, lines) = pruned(4);
+    assert_eq!((summary.changed, summary.errors), (0, 0), "{lines:?}");
+    fs::remove_file(path("four")).unwrap();
+    let (summary, lines) = pruned(2);
+    assert_eq!((summary.changed, summary.errors), (1, 0), "{lines:?}");
+    assert_eq!(left(), [true, false, true], "{lines:?}");
+}
+
 #[test]
 fn where_it_is_not_supported_nothing_happens() {
     let tree = sample();

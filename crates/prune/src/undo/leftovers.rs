@@ -171,7 +171,7 @@ impl Leftovers {
         let goes = |dir: &OwnedFd, name: &CString, path: &[u8]| {
             let proven = RemovableStage::prove(dir, name, path, sources, undo.cancel);
             match (proven, undo.mode) {
-                (Ok(Some(stage)), RunMode::Execute) => stage.remove(undo.temps).is_ok(),
+                (Ok(Some(stage)), RunMode::Execute) => stage.remove(&[], undo.temps).is_ok(),
                 (Ok(Some(_)), RunMode::DryRun) => dirfd::may_change(dir).is_ok(),
                 (Ok(None), _) if failed && is_all_of(entry, dir, name, undo.cancel) => {
                     last.insert(path.to_vec());

@@ -114,11 +114,11 @@ fn make_dir(at: &OwnedFd, name: &CStr, source: &[u8]) -> Result<(), Skip> {
 
 impl PruneRun<'_> {
     /// Removes leftovers from where a file is to be moved to, if that is there.
-    pub(crate) fn sweep_destination(&mut self, to: &[u8], sources: StageSources<'_>) {
-        if let Some((dir, _)) = self.look_up(to)
-            && let Ok(stat) = meta::stat(&dir)
-        {
-            self.sweep(&dir, &stat.id, to, sources);
+    /// Returns true if there were any.
+    pub(crate) fn sweep_destination(&mut self, to: &[u8], sources: StageSources<'_>) -> bool {
+        match self.look_up(to).map(|(dir, _)| (meta::stat(&dir), dir)) {
+            Some((Ok(stat), dir)) => self.sweep(&dir, &stat.id, to, sources),
+            Some((Err(_), _)) | None => false,
         }
     }
 

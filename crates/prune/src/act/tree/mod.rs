@@ -36,7 +36,8 @@ use crate::step::{self, Action, PruneEvent, PruneSummary, TreeStep};
 /// Returns early, between two steps, when cancelled.
 ///
 /// # Panics
-/// If the action is neither [`Action::Delete`] nor [`Action::Move`].
+/// If the action is neither [`Action::Delete`] nor [`Action::Move`], or the rules ask for more than
+/// one copy: one directory of each group stays.
 pub fn prune_trees(
     groups: impl IntoIterator<Item = TreeGroup>,
     options: &PruneOptions,
@@ -47,6 +48,11 @@ pub fn prune_trees(
     assert!(
         matches!(options.action, Action::Delete | Action::Move(_)),
         "directories are deleted or moved"
+    );
+    assert_eq!(
+        options.rules.further(),
+        0,
+        "of equal directories one stays, not several"
     );
     let mut events = Events::new(observer);
     let mut report = |event: PruneEvent| events.report(event);
