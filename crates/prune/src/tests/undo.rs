@@ -369,3 +369,31 @@ fn steps_outside_of_the_directories_of_the_run_are_not_made() {
     assert_eq!(snapshot(tree.path()), before);
     assert_eq!(journal::steps_in(&fs::read(&path).unwrap()), Ok(0));
 }
+
+/// Another program saves the other name of the file, to which undo is about to link.
+#[test]
+fn no_further_name_of_another_programs_file_is_left() {
+    let tree = quick_sample();
+    let journal = tree.scratch("journal");
+    let mut writing = create(&journal, Action::Delete, &tree).unwrap();
+    run_groups(
+        groups(tree.path()),
+        &options(Action::Delete),
+        Some(&mut writing),
+    );
+    drop(writing);
+    let other = tree.join("c/two-too");
+    let new = tree.scratch("new");
+    let save = move || {
+        fs::write(&new, "saved").unwrap();
+        fs::rename(&new, &other).unwrap();
+    };
+    faults::arm(Point::first("link"), faults::Fault::Run(Box::new(save)));
+    let undone = undo(&journal, RunMode::Execute, &Cancel::new(), &mut |_| ());
+    assert!(faults::disarm().reached);
+    assert_eq!(undone.unwrap().failed, 1);
+    assert!(temporaries(tree.path()).is_empty());
+    let saved = tree.join("c/two-too");
+    assert_eq!(rustix::fs::stat(&saved).unwrap().st_nlink, 1);
+    assert_eq!(fs::read(saved).unwrap(), b"saved");
+}

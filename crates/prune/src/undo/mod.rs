@@ -47,7 +47,7 @@ use crate::check::caller::Caller;
 use crate::check::dir;
 use crate::check::meta::{entitled, give_metadata, lacking};
 use crate::check::open_file::{self, OpenFile};
-use crate::journal::{JournalStep, Recorded, RecordedCopy, Steps, TreeAction};
+use crate::journal::{Index, JournalStep, Recorded, RecordedCopy, Steps, TreeAction};
 use crate::leftovers::claim::{self, Blocked};
 use crate::options::RunMode;
 use crate::skip::Skip;
@@ -82,21 +82,7 @@ fn undo_at(
         return Ok(summary);
     };
     summary.damaged.clone_from(&steps.index.damaged);
-    let mut undo = Undo {
-        mode,
-        cancel,
-        temps: Temps::default(),
-        blocked: Blocked::default(),
-        leftovers: Leftovers::default(),
-        overlay: Overlay::default(),
-        caller: Caller::own(),
-        run: 0,
-        trees: Trees::default(),
-        restored: HashMap::new(),
-        made: HashSet::new(),
-        names: StrayNames::of(&steps.index),
-        volumes: Volumes::of(&steps.index),
-    };
+    let mut undo = Undo::of(&steps.index, mode, cancel);
     for (at, place) in steps.index.places.iter().enumerate().rev() {
         if cancel.is_cancelled() {
             break;
@@ -365,6 +351,27 @@ fn fewer_links(entry: &JournalStep, names: u64) -> Option<String> {
     Some(format!(
         "hard links: {apart} other name{s} it had {are} of the restored file"
     ))
+}
+
+impl<'a> Undo<'a> {
+    /// Undoes steps of the journal with this index.
+    fn of(index: &Index, mode: RunMode, cancel: &'a Cancel) -> Undo<'a> {
+        Undo {
+            mode,
+            cancel,
+            temps: Temps::default(),
+            blocked: Blocked::default(),
+            leftovers: Leftovers::default(),
+            overlay: Overlay::default(),
+            caller: Caller::own(),
+            run: 0,
+            trees: Trees::default(),
+            restored: HashMap::new(),
+            made: HashSet::new(),
+            names: StrayNames::of(index),
+            volumes: Volumes::of(index),
+        }
+    }
 }
 
 impl Undo<'_> {
@@ -644,9 +651,12 @@ impl Undo<'_> {
         names: u64,
     ) -> Option<String> {
         self.made.insert(id);
-        self.restored
-            .entry(self.original(entry))
-            .or_insert_with(|| (id, path.to_vec()));
+        // Of files with one name each, which may be millions, none is asked for again.
+        if self.names.linked {
+            self.restored
+                .entry(self.original(entry))
+                .or_insert_with(|| (id, path.to_vec()));
+        }
         fewer_links(entry, self.names_by_then(id, names))
     }
 
@@ -655,6 +665,30 @@ impl Undo<'_> {
             run: self.run,
             id: entry.target.id(),
             digest: entry.digest(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"{"path":"/a","dev":1,"ino":2,"size":1,"mtime_ns":0,"ctime_ns":0,
+        "nlink":1,"mode":420,"uid":0,"gid":0,"atime_ns":0}"#;
+
+    #[test]
+    fn paths_are_remembered_only_for_files_with_several_names() {
+        let line = format!(
+            r#"{{"step":1,"action":"delete","target":{FILE},"keeper":{FILE},"digest":"00"}}"#
+        );
+        let entry: JournalStep = serde_json::from_str(&line).unwrap();
+        for linked in [false, true] {
+            let mut index = Index::default();
+            index.linked = linked;
+            let cancel = Cancel::new();
+            let mut undo = Undo::of(&index, RunMode::Execute, &cancel);
+            undo.stands(&entry, entry.target.id(), b"/a", 1);
+            assert_eq!(undo.restored.len(), usize::from(linked));
         }
     }
 }

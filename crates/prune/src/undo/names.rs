@@ -12,7 +12,7 @@ use bc_edit::names::prune as prune_names;
 use bc_edit::names::prune::Mark;
 use bc_fs::dirfd;
 use bc_fs::meta;
-use bc_fs::path::split;
+use bc_fs::path::{sibling, split};
 use bc_walk::{FileKind, Identity};
 
 use super::{NamedEntry, Undo, reference};
@@ -22,7 +22,7 @@ use crate::check::compare::compare;
 use crate::check::dir;
 use crate::check::meta::difference;
 use crate::check::meta::entitled;
-use crate::check::open_file::{OpenFile, identity_at};
+use crate::check::open_file::OpenFile;
 use crate::journal::{Index, JournalStep};
 use crate::leftovers;
 use crate::options::RunMode;
@@ -34,7 +34,7 @@ pub(super) struct StrayNames {
     /// Start of each run of the journal.
     pub(super) started_ns: Vec<i64>,
     /// True if the journal has a file with several names at all.
-    linked: bool,
+    pub(super) linked: bool,
     /// The directories that were emptied, with the number of the run.
     emptied: Vec<(u64, Vec<u8>)>,
     /// Directories whose files are in `found`.
@@ -248,10 +248,16 @@ impl Undo<'_> {
                 .temps
                 .name(|temp| entry::link(from, &other.name, dir, temp))
         {
-            if identity_at(dir, &temp)? == Some(id) {
+            let made = meta::stat_at(dir, &temp)?;
+            if made.id == id {
                 return Ok((temp, id, Vec::new()));
             }
-            return Err(Skip::Changed);
+            // The other name was given to another file just before the link: that has its own name.
+            if made.nlink > 1 && temp::withdraw(dir, &temp, made.id)? {
+                return Err(Skip::Changed);
+            }
+            let path = entry.target.path().unwrap_or_default();
+            return Err(Skip::Displaced(sibling(&path, temp.as_bytes())));
         }
         let planned = self.planned_copy(entry, there)?;
         let source = planned.kept.as_ref().or(there).ok_or(Skip::Gone)?;
