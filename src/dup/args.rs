@@ -130,24 +130,27 @@ Examples:
   bc dup prune --action=hardlink --dry-run DIR       the steps, in the words of the real run
   bc dup prune --action=delete --keep=oldest --yes DIR
   bc dup prune --action=delete --across-roots --reference=/srv/master /srv/inbox
+  bc dup prune --action=trash ~/Downloads            the desktop gives them back, and so does undo
   bc dup prune --action=move:/srv/trash --from report.json
   bc dup prune --dirs --action=delete --keep=path:archive /mnt/disk1 /mnt/archive
   bc dup prune --interactive --action=delete ~/Pictures
 
 Of each group the file that is kept is chosen by: --reference, then each --keep in turn, then most
-hard links, then first path. hardlink and reflink act at once; delete, symlink and move ask first.
-Nothing below DIR of move:DIR is moved or kept instead of another, so a second run changes nothing
-unless with --dirs: what stayed in a directory for one group may be a copy by itself.")]
+hard links, then first path. hardlink and reflink act at once; delete, symlink, trash and move ask
+first. Nothing in a trash, with trash, or below DIR of move:DIR is moved or kept instead of another,
+so a second run changes nothing unless with --dirs: what stayed in a directory for one group may be
+a copy by itself.")]
 pub struct PruneArgs {
-    /// hardlink, reflink, symlink, delete or move:DIR
+    /// hardlink, reflink, symlink, delete, trash or move:DIR
     ///
     /// hardlink: one file with several names; reflink: separate files that share their space (btrfs, XFS; not
     /// the smallest of btrfs, which take none);
-    /// symlink: relative links to the kept file; delete: the other names go; move: they go to DIR, with
+    /// symlink: relative links to the kept file; delete: the other names go; trash: they go to the trash of
+    /// their file system, from which the desktop gives them back, too; move: they go to DIR, with
     /// their directories. What cannot be done is skipped with the reason, never done in another way.
     #[arg(long, value_name = "ACTION", value_parser = action())]
     pub action: Action,
-    /// Delete or move whole directories that are copies of another one, and no single files
+    /// Delete, trash or move whole directories that are copies of another one, and no single files
     ///
     /// Before anything of a directory goes, each file in it is compared with its twin in the one that stays,
     /// and so are links and directories. One with anything else in it is left as it is. So is one with a
@@ -270,6 +273,6 @@ const SEARCHES: [&str; 10] = [
 fn action() -> impl TypedValueParser<Value = Action> {
     OsStringValueParser::new().try_map(|text| {
         Action::parse(text.as_encoded_bytes())
-            .ok_or("expected hardlink, reflink, symlink, delete or move:DIR")
+            .ok_or("expected hardlink, reflink, symlink, delete, trash or move:DIR")
     })
 }

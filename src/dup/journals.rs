@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use bc_find::groups::FileGroup;
 use bc_manifest::time::{format_rfc3339, parse_rfc3339};
-use bc_prune::Journal;
+use bc_prune::{Action, Journal};
 
 use super::args::PruneArgs;
 use crate::parse::environment::state_dir;
@@ -20,9 +20,14 @@ const NOWHERE: &str = "neither XDG_STATE_HOME nor HOME is set";
 
 /// Starts the journal asked for, or a new one in the default place. `None` if a
 /// signal came while an existing one was read.
-pub fn open(session: &Session, args: &PruneArgs, groups: &[FileGroup]) -> Outcome<Option<Journal>> {
-    let path = match &args.journal {
-        Some(path) => path.clone(),
+pub fn open(
+    session: &Session,
+    named: Option<&Path>,
+    action: &Action,
+    groups: &[FileGroup],
+) -> Outcome<Option<Journal>> {
+    let path = match named {
+        Some(path) => path.to_owned(),
         None => {
             let Some(dir) = state_dir() else {
                 return Err(session.fatal(format!(
@@ -43,7 +48,7 @@ pub fn open(session: &Session, args: &PruneArgs, groups: &[FileGroup]) -> Outcom
             dir.join(name)
         }
     };
-    match Journal::create(&path, &args.action, groups, &session.cancel) {
+    match Journal::create(&path, action, groups, &session.cancel) {
         Ok(journal) => Ok(Some(journal)),
         Err(_) if session.cancel.is_cancelled() => Ok(None),
         Err(error) => Err(session.fatal(&error)),

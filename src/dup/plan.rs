@@ -177,8 +177,13 @@ impl PrunePlan {
         let mode = mode(args.dry_run);
         let asks = mode == RunMode::Execute
             && (args.action.needs_confirmation() && !args.yes || args.interactive);
-        if args.dirs && !matches!(args.action, Action::Delete | Action::Move(_)) {
-            return Err(session.fatal("--dirs goes with --action=delete and --action=move:DIR"));
+        let may_be_whole = matches!(
+            args.action,
+            Action::Delete | Action::Move(_) | Action::Trash(_)
+        );
+        if args.dirs && !may_be_whole {
+            let text = "--dirs goes with --action=delete, --action=trash and --action=move:DIR";
+            return Err(session.fatal(text));
         }
         let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
         if args.interactive && !is_terminal {
@@ -201,8 +206,17 @@ impl PrunePlan {
         if args.from.is_some() && !args.paths.is_empty() {
             return Err(session.fatal("--from names the files; give no PATH beside it"));
         }
-        let mut options = PruneOptions::new(args.action.clone());
+        let mut options = PruneOptions::new(match &args.action {
+            Action::Trash(_) => {
+                let home = crate::parse::environment::home_trash();
+                Action::Trash(home.map(|home| home.into_os_string().into_encoded_bytes()))
+            }
+            action => action.clone(),
+        });
         options.mode = mode;
+        if matches!(options.action, Action::Trash(_)) {
+            options.utc_offset = crate::parse::environment::utc_offset();
+        }
         options.workers = session.common.threads.most();
         options.rate = session.rate();
         // A budget may not allow for it, and others do not shorten what a rate has them wait.

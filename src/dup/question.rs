@@ -145,6 +145,7 @@ pub fn act(options: &PruneOptions, planned: &Planned, dirs: u64) -> String {
         Action::Hardlink => format!("Replace {what} by hard links"),
         Action::Reflink => format!("Share the blocks of {what}"),
         Action::Move(dir) => format!("Move {what} to {}", bc_fs::escape(dir)),
+        Action::Trash(_) => format!("Move {what} to the trash"),
     }
 }
 
@@ -251,6 +252,13 @@ mod tests {
             true,
             "Delete 3 directories with 2,004 files (1.0 MiB) of 2 groups, keeping references, else the \
              first of each?",
+        );
+        check(
+            "trash",
+            &["newest"],
+            [2, 1, 2],
+            false,
+            "Move 2 files (1 B) of 2 groups to the trash, keeping the newest of each?",
         );
         check_dirs(
             "move:old",

@@ -119,10 +119,13 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
         return Ok(session.end(Exit::Done));
     }
     let mut journal = match options.mode {
-        RunMode::Execute if !groups.is_empty() => match journals::open(&session, args, &groups)? {
-            None => return Ok(session.end(Exit::Done)),
-            opened => opened,
-        },
+        RunMode::Execute if !groups.is_empty() => {
+            let named = args.journal.as_deref();
+            match journals::open(&session, named, &options.action, &groups)? {
+                None => return Ok(session.end(Exit::Done)),
+                opened => opened,
+            }
+        }
         _ => None,
     };
     let path = journal.as_ref().map(|journal| journal.path().to_owned());

@@ -138,11 +138,33 @@ pub fn state_dir() -> Option<PathBuf> {
     base("XDG_STATE_HOME", ".local/state")
 }
 
+/// Returns the trash of the user's home: `$XDG_DATA_HOME/Trash`, else `~/.local/share/Trash`.
+pub fn home_trash() -> Option<PathBuf> {
+    let base = base_of_all("XDG_DATA_HOME", ".local/share")?;
+    base.is_absolute().then(|| base.join("Trash"))
+}
+
+/// Returns the seconds by which the user's time is ahead of UTC now, by `TZ` or the system's zone; 0
+/// where neither can be read.
+pub fn utc_offset() -> i32 {
+    let zone = match std::env::var("TZ") {
+        Ok(name) if !name.is_empty() => tz::TimeZone::from_posix_tz(&name),
+        _ => tz::TimeZone::local(),
+    };
+    let zone = zone.unwrap_or_else(|_| tz::TimeZone::utc());
+    let now = zone.find_current_local_time_type();
+    now.map_or(0, |local| local.ut_offset())
+}
+
 fn base(variable: &str, below_home: &str) -> Option<PathBuf> {
-    let base = named(variable)
+    Some(base_of_all(variable, below_home)?.join("bc"))
+}
+
+/// Returns the directory that programs have their own ones in.
+fn base_of_all(variable: &str, below_home: &str) -> Option<PathBuf> {
+    named(variable)
         .filter(|path| path.is_absolute())
-        .or_else(|| Some(named("HOME")?.join(below_home)))?;
-    Some(base.join("bc"))
+        .or_else(|| Some(named("HOME")?.join(below_home)))
 }
 
 /// Returns the path that an environment variable contains, if it is set.

@@ -12,6 +12,7 @@ use bc_walk::{Identity, Stamp};
 use crate::act::moving::existing_target::Arrived;
 use crate::act::moving::existing_target::Copies;
 use crate::act::temp::Temps;
+use crate::act::trash::place::KnownTrashes;
 use crate::check::abilities::Abilities;
 use crate::check::dir::Parents;
 use crate::check::dir::RealPlaces;
@@ -37,6 +38,7 @@ pub(crate) struct PruneRun<'a> {
     pub(crate) places: WatchedPlaces<'a>,
     /// Copies at the destination.
     pub(crate) copies: Copies,
+    pub(crate) trashes: KnownTrashes,
 }
 
 /// Means by which a thread of a run works.
@@ -112,6 +114,7 @@ impl<'a> PruneRun<'a> {
             abilities: Abilities::new(options),
             places: WatchedPlaces::new(&options.references, &options.action, cancel),
             copies: Copies::default(),
+            trashes: KnownTrashes::default(),
         }
     }
 

@@ -79,6 +79,8 @@ pub struct PruneOptions {
     pub rate: Option<Rate>,
     /// Threads at most where these wait, if that is more; 0: no more.
     pub waiting: usize,
+    /// Seconds by which the user's time is ahead of UTC, for the dates in a trash.
+    pub utc_offset: i32,
 }
 
 bc_fs::setters! {
@@ -96,6 +98,7 @@ bc_fs::setters! {
     workers: usize,
     rate: Option<Rate>,
     waiting: usize,
+    utc_offset: i32,
 }
 
 impl PruneOptions {
@@ -115,6 +118,7 @@ impl PruneOptions {
             workers: 1,
             rate: None,
             waiting: 0,
+            utc_offset: 0,
         }
     }
 }

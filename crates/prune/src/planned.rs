@@ -62,7 +62,7 @@ fn of_group(group: &FileGroup, options: &PruneOptions, mounts: &mut Mounts) -> (
         .lasting(group, &inodes, kept_file.id)
         .take(options.rules.further());
     let reserved: Vec<Identity> = reserved.map(|inode| inode.id).collect();
-    let moved = matches!(options.action, Action::Move(_));
+    let moved = matches!(options.action, Action::Move(_) | Action::Trash(_));
     let (mut files, mut bytes) = (0, 0);
     for (nth, (inode, found)) in inodes.iter().zip(&found).enumerate() {
         let Some((_, file)) = found.first() else {

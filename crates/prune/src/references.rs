@@ -29,7 +29,7 @@ use bc_walk::{Error, Identity, Symlinks};
 use crate::check::dir;
 use crate::check::open_file::OpenFile;
 use crate::skip::Skip;
-use crate::step::Action;
+use crate::step::{Action, lies_in_trash};
 
 /// Position of a directory in relation to references and destination.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -45,6 +45,8 @@ pub(crate) struct WatchedPlaces<'a> {
     references: &'a Subtrees,
     /// Directory that files are moved to.
     destination: Option<&'a [u8]>,
+    /// True if files go to trashes: none of what lies in one is kept for others, or touched.
+    is_trash: bool,
     /// Identities of it and of the directories in it, as soon as it exists.
     opened: HashSet<Identity>,
     /// The destination itself lies below a reference, where nothing is to change.
@@ -70,14 +72,19 @@ impl<'a> WatchedPlaces<'a> {
     ) -> WatchedPlaces<'a> {
         let destination = match action {
             Action::Move(dir) => Some(dir.as_slice()),
+            Action::Trash(home) => home.as_deref(),
             _ => None,
         };
+        let is_trash = matches!(action, Action::Trash(_));
         let mut places = WatchedPlaces {
             references,
             destination,
+            is_trash,
             opened: HashSet::new(),
-            barred: destination
-                .is_some_and(|dir| lies_below(dir, references, cancel).unwrap_or(true)),
+            // Of trashes each is looked at before it is used.
+            barred: !is_trash
+                && destination
+                    .is_some_and(|dir| lies_below(dir, references, cancel).unwrap_or(true)),
             known: HashMap::new(),
             views: Views::default(),
             unions: HashMap::new(),
@@ -97,14 +104,14 @@ impl<'a> WatchedPlaces<'a> {
                 .is_ok()
         {
             // Nor is anything put into a reference that is mounted in there.
-            places.barred |= trees.dirs().any(|id| references.has_dir(id));
+            places.barred |= !is_trash && trees.dirs().any(|id| references.has_dir(id));
             places.opened.extend(trees.dirs());
         }
         places
     }
 
     fn matter(&self) -> bool {
-        self.destination.is_some() || !self.references.is_empty()
+        self.destination.is_some() || self.is_trash || !self.references.is_empty()
     }
 
     /// Proves right before a directory is changed that it is in none of the places, and that it is
@@ -190,7 +197,11 @@ impl<'a> WatchedPlaces<'a> {
     }
 
     fn look(&mut self, dir: &OwnedFd) -> Result<WatchedPlace, Skip> {
-        let mut place = WatchedPlace::default();
+        let mut place = WatchedPlace {
+            destination: self.is_trash
+                && dirfd::real_path(dir).is_some_and(|path| lies_in_trash(&path)),
+            ..WatchedPlace::default()
+        };
         let mut first = true;
         visit_ancestors(dir, |id, at| {
             if std::mem::take(&mut first) && !self.references.is_empty() {
@@ -235,7 +246,8 @@ impl<'a> WatchedPlaces<'a> {
 
     /// Proves, before anything is made there, that the destination is not a reference's.
     pub(crate) fn check_destination(&mut self) -> Result<(), Skip> {
-        let Some(dir) = self.destination.filter(|_| !self.is_destination_free) else {
+        let is_known = self.is_destination_free || self.is_trash;
+        let Some(dir) = self.destination.filter(|_| !is_known) else {
             return Ok(());
         };
         if !self.references.is_empty() {

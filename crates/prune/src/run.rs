@@ -12,6 +12,7 @@ use crate::act::hardlink;
 use crate::act::reflink;
 use crate::act::symlink;
 use crate::act::temp;
+use crate::act::trash::place::ReservedName;
 use crate::check::abilities;
 use crate::check::compare::check_distinct;
 use crate::check::dir::CheckedAt;
@@ -193,6 +194,7 @@ impl PruneRun<'_> {
             Action::Symlink => StepKind::Symlink(Vec::new()),
             Action::Delete => StepKind::Delete,
             Action::Move(dir) => StepKind::Move(step::path_below(dir, &file.path)),
+            Action::Trash(_) => StepKind::Trash(Vec::new()),
         }
     }
 
@@ -221,7 +223,7 @@ impl PruneRun<'_> {
                 promoted = Some(*held);
                 StepOutcome::Skipped(why)
             }
-            Ok(mut ready) => match self.perform(kept_file, &mut ready, &step.kind, state) {
+            Ok(mut ready) => match self.perform(kept_file, &mut ready, &mut step.kind, state) {
                 Ok(outcome) => outcome,
                 // EMLINK: nothing was changed, the target serves as the next kept file.
                 Err(Skip::System { errno, .. })
@@ -255,7 +257,7 @@ impl PruneRun<'_> {
         &mut self,
         kept_file: &mut OpenFile,
         ready: &mut Ready,
-        kind: &StepKind,
+        kind: &mut StepKind,
         state: &mut GroupState<'_>,
     ) -> Result<StepOutcome, Skip> {
         if ready.held.stat.nlink > 1 {
@@ -295,7 +297,7 @@ impl PruneRun<'_> {
         &mut self,
         kept_file: &mut OpenFile,
         ready: &mut Ready,
-        kind: &StepKind,
+        kind: &mut StepKind,
         state: &mut GroupState<'_>,
     ) -> Result<StepOutcome, Skip> {
         kept_file.settle()?;
@@ -305,6 +307,15 @@ impl PruneRun<'_> {
         self.places.check_destination()?;
         let _claim = self.claim(kind, kept_file, &ready.held)?;
         let place = self.open_destination(kind, &ready.held)?;
+        let reserved = match kind {
+            StepKind::Trash(to) => {
+                let reserved = self.reserve_in_trash(&ready.held)?;
+                to.clone_from(&reserved.path);
+                Some(reserved)
+            }
+            _ => None,
+        };
+        let kind = &*kind;
         if *kind == StepKind::Hardlink && ready.taken.copies_up(&state.ledger) {
             // First, so that the journal knows it by the number that it has from here on.
             hardlink::copy_up(kept_file, &ready.held, &self.means.shared.temps)?;
@@ -314,7 +325,7 @@ impl PruneRun<'_> {
             state.ledger.copied_up(kept_file.stat.id);
         }
         let destination = match kind {
-            StepKind::Move(to) => Some(to.as_slice()),
+            StepKind::Move(to) | StepKind::Trash(to) => Some(to.as_slice()),
             _ => None,
         };
         let action = self.options.action.name();
@@ -337,7 +348,13 @@ impl PruneRun<'_> {
             };
             journal.begin(action, target, kept_file, about)
         };
-        let number = self.journal.map(begin).transpose()?;
+        let number = match self.journal.map(begin).transpose() {
+            Ok(number) => number,
+            Err(why) => {
+                reserved.iter().for_each(ReservedName::withdraw);
+                return Err(why);
+            }
+        };
         if !matches!(kind, StepKind::Hardlink | StepKind::Reflink) {
             kept_file.wait_for_tick();
         }
@@ -351,13 +368,18 @@ impl PruneRun<'_> {
             StepKind::Move(to) => self
                 .relocate(place, kept_file, target, to, number, state)
                 .map(|found| lost = found),
+            StepKind::Trash(_) => match &reserved {
+                Some(reserved) => reserved.take(target, || kept_file.outlives(target)),
+                None => Err(Skip::Changed),
+            },
             StepKind::Delete | StepKind::Leftover => {
                 temp::delete(kept_file, target, &self.means.shared.temps)
             }
         };
+        reserved.iter().for_each(|reserved| reserved.end(&acted));
         self.end(number, &acted, target);
         state.update(kept_file, ready, kind, acted.is_ok());
-        if acted.is_ok() {
+        if acted.is_ok() && reserved.is_none() {
             self.copies.taken.extend(destination.map(<[u8]>::to_vec));
         }
         acted?;
@@ -395,7 +417,11 @@ impl PruneRun<'_> {
         kept_file: &OpenFile,
         target: &OpenFile,
     ) -> Result<Option<Rc<claim::Claim>>, Skip> {
-        if matches!(kind, StepKind::Reflink | StepKind::Move(_)) {
+        let has_no_temporary = matches!(
+            kind,
+            StepKind::Reflink | StepKind::Move(_) | StepKind::Trash(_)
+        );
+        if has_no_temporary {
             return Ok(None);
         }
         let claim = self.with_descriptors(1, |run| {
@@ -428,7 +454,10 @@ impl GroupState<'_> {
     /// Takes the states that a step left both files in.
     fn update(&mut self, kept_file: &mut OpenFile, ready: &mut Ready, kind: &StepKind, done: bool) {
         self.is_stale = true;
-        if matches!(kind, StepKind::Reflink | StepKind::Move(_)) {
+        if matches!(
+            kind,
+            StepKind::Reflink | StepKind::Move(_) | StepKind::Trash(_)
+        ) {
             self.catch_up(kept_file);
         }
         let (id, held) = (ready.id, &mut ready.held);

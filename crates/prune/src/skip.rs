@@ -128,6 +128,10 @@ pub enum Skip {
     Subvolume,
     /// Directories are moved within one file system alone.
     OtherFileSystem,
+    /// The trash of its file system cannot be used, for this reason.
+    NoTrash(&'static str),
+    /// The file that is to be given its name back is no longer in the trash, where it had this path.
+    TrashEmptied(Vec<u8>),
     /// The file system that the name was on is not mounted: another one is in its place.
     OtherVolume,
     /// A file that was to be restored has its content, but lacks this property.
@@ -295,6 +299,8 @@ impl Skip {
             Skip::Protected => "below a reference",
             Skip::NewKeeper => "too many links",
             Skip::Gone | Skip::Missing(_) => "gone",
+            Skip::TrashEmptied(_) => "trash emptied",
+            Skip::NoTrash(_) => "no trash",
             Skip::Changed | Skip::Displaced(_) => "changed since the scan",
             Skip::KeptFileChanged | Skip::LinkDiffers => "kept file changed",
             Skip::OpenForWriting | Skip::KeeperOpenForWriting => "open for writing",
@@ -376,6 +382,10 @@ impl fmt::Display for Skip {
             }
             Skip::Gone => f.write_str("no longer there"),
             Skip::Missing(path) => write!(f, "{} is no longer there", Escaped(path)),
+            Skip::TrashEmptied(path) => {
+                write!(f, "{} is no longer in the trash, which was emptied", Escaped(path))
+            }
+            Skip::NoTrash(why) => write!(f, "no trash: {why}"),
             Skip::Changed => f.write_str("changed since it was scanned"),
             Skip::KeptFileChanged => f.write_str("the kept file changed"),
             Skip::LinkDiffers => f.write_str("a link to the kept file is another file"),

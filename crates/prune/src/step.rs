@@ -22,10 +22,13 @@ pub enum Action {
     Delete,
     /// It goes below this directory, under its own path.
     Move(Vec<u8>),
+    /// It goes to the trash of its own file system: the one of the user's home, which this is, if that
+    /// is there, else the user's own at the top of the file system.
+    Trash(Option<Vec<u8>>),
 }
 
 impl Action {
-    /// `hardlink`, `reflink`, `symlink`, `delete` or `move`.
+    /// `hardlink`, `reflink`, `symlink`, `delete`, `move` or `trash`.
     pub fn name(&self) -> &'static str {
         match self {
             Action::Hardlink => "hardlink",
@@ -33,6 +36,7 @@ impl Action {
             Action::Symlink => "symlink",
             Action::Delete => "delete",
             Action::Move(_) => "move",
+            Action::Trash(_) => "trash",
         }
     }
 
@@ -41,13 +45,15 @@ impl Action {
         !matches!(self, Action::Hardlink | Action::Reflink)
     }
 
-    /// Reads `hardlink`, `reflink`, `symlink`, `delete` or `move:DIR`.
+    /// Reads `hardlink`, `reflink`, `symlink`, `delete`, `move:DIR` or `trash`, which says nothing of the
+    /// user's home.
     pub fn parse(text: &[u8]) -> Option<Action> {
         Some(match text {
             b"hardlink" => Action::Hardlink,
             b"reflink" => Action::Reflink,
             b"symlink" => Action::Symlink,
             b"delete" => Action::Delete,
+            b"trash" => Action::Trash(None),
             _ => match text.strip_prefix(b"move:") {
                 Some(dir) if !dir.is_empty() && !dir.contains(&0) => Action::Move(dir.to_vec()),
                 _ => return None,
@@ -85,6 +91,8 @@ pub enum StepKind {
     Delete,
     /// See [`Action::Move`]; with the new path.
     Move(Vec<u8>),
+    /// See [`Action::Trash`]; with the new path, once it has one.
+    Trash(Vec<u8>),
     /// A temporary name that a killed run left behind is removed.
     Leftover,
 }
@@ -98,6 +106,7 @@ impl StepKind {
             StepKind::Symlink(_) => "symlink",
             StepKind::Delete => "delete",
             StepKind::Move(_) => "move",
+            StepKind::Trash(_) => "trash",
             StepKind::Leftover => "remove",
         }
     }
@@ -115,6 +124,7 @@ impl fmt::Display for Step {
             StepKind::Reflink => write!(f, "reflink {target} from {kept_file}{alone}"),
             StepKind::Symlink(_) => write!(f, "symlink {target} to {kept_file}{alone}"),
             StepKind::Delete => write!(f, "delete {target} (kept: {kept_file}{beside})"),
+            StepKind::Trash(_) => write!(f, "trash {target} (kept: {kept_file}{beside})"),
             StepKind::Move(to) => {
                 let to = Escaped(to);
                 write!(f, "move {target} to {to} (kept: {kept_file}{beside})")
@@ -133,12 +143,12 @@ impl fmt::Display for Step {
 /// One change to a whole directory. `Display` is a line without its newline.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TreeStep {
+    /// Kind of change: it is deleted, moved or put in the trash.
+    pub kind: StepKind,
     /// The directory that goes.
     pub target: Vec<u8>,
     /// The one that stays.
     pub kept_file: Vec<u8>,
-    /// New path, if it is moved.
-    pub to: Option<Vec<u8>>,
     /// True if the directory that stays is a reference's.
     pub reference: bool,
     /// Files in it.
@@ -150,9 +160,9 @@ pub struct TreeStep {
 impl fmt::Display for TreeStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (target, kept_file) = (Escaped(&self.target), Escaped(&self.kept_file));
-        match &self.to {
-            Some(to) => write!(f, "move {target}/ to {}/", Escaped(to))?,
-            None => write!(f, "delete {target}/")?,
+        match &self.kind {
+            StepKind::Move(to) => write!(f, "move {target}/ to {}/", Escaped(to))?,
+            kind => write!(f, "{} {target}/", kind.name())?,
         }
         let (files, s) = (self.files, if self.files == 1 { "" } else { "s" });
         let beside = if self.reference { ", reference" } else { "" };
@@ -216,8 +226,7 @@ impl PruneEvent {
                 Some(skip.failure(&step.target, step.kind.name()))
             }
             PruneEvent::Tree(step, StepOutcome::Skipped(skip)) if skip.is_error() => {
-                let action = if step.to.is_some() { "move" } else { "delete" };
-                Some(skip.failure(&step.target, action))
+                Some(skip.failure(&step.target, step.kind.name()))
             }
             PruneEvent::Unusable(path, skip) => Some(skip.failure(path, "keep")),
             PruneEvent::Step(..)
@@ -341,6 +350,21 @@ pub(crate) fn path_below(dir: &[u8], path: &[u8]) -> Vec<u8> {
         to.extend_from_slice(part);
     }
     to
+}
+
+/// Directory at the top of a file system that its administrator made for the trashes of all users.
+pub(crate) const SHARED_TRASH: &[u8] = b".Trash";
+
+/// Beginning of the name of a user's own directory there.
+pub(crate) const OWN_TRASH: &str = ".Trash-";
+
+/// Returns true if a path leads into the trash at the top of a file system, by its names.
+pub(crate) fn lies_in_trash(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').any(|part| {
+        let number = part.strip_prefix(OWN_TRASH.as_bytes());
+        let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+        part == SHARED_TRASH || number.is_some_and(is_number)
+    })
 }
 
 #[cfg(test)]

@@ -81,7 +81,8 @@ type Report = Option<BatchReport>;
 
 /// Returns true if groups may be processed at the same time.
 pub(super) fn may_share(options: &PruneOptions) -> bool {
-    !matches!(options.action, Action::Move(_)) && options.references.is_empty()
+    let is_moved = matches!(options.action, Action::Move(_) | Action::Trash(_));
+    !is_moved && options.references.is_empty()
 }
 
 /// Deals with `groups` as [`super::prune`] says: on as many threads as `options` allow and there are batches for, and with

@@ -48,6 +48,7 @@ impl Run {
             "CLICOLOR",
             "RUST_BACKTRACE",
             "RUST_LOG",
+            "XDG_DATA_HOME",
             "XDG_STATE_HOME",
             "XDG_CACHE_HOME",
             "TZ",

@@ -60,10 +60,13 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
         return Ok(session.end(Exit::Done));
     };
     let mut journal = match options.mode {
-        RunMode::Execute if !roots.is_empty() => match journals::open(&session, args, &roots)? {
-            None => return Ok(session.end(Exit::Done)),
-            opened => opened,
-        },
+        RunMode::Execute if !roots.is_empty() => {
+            let named = args.journal.as_deref();
+            match journals::open(&session, named, &options.action, &roots)? {
+                None => return Ok(session.end(Exit::Done)),
+                opened => opened,
+            }
+        }
         _ => None,
     };
     let path = journal.as_ref().map(|journal| journal.path().to_owned());

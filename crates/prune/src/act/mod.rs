@@ -5,4 +5,5 @@ pub(crate) mod moving;
 pub(crate) mod reflink;
 pub(crate) mod symlink;
 pub(crate) mod temp;
+pub(crate) mod trash;
 pub(crate) mod tree;

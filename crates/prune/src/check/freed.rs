@@ -82,7 +82,7 @@ impl<'g> Ledger<'g> {
             },
             Answer::No | Answer::Unknown => TakenSpace::default(),
         };
-        if matches!(kind, StepKind::Move(_)) {
+        if matches!(kind, StepKind::Move(_) | StepKind::Trash(_)) {
             return taken;
         }
         taken.space = Space::of(&held.file, &held.stat, &traits);
@@ -137,7 +137,7 @@ impl<'g> Ledger<'g> {
         self.book_copy(taken, summary);
         summary.layers_unknown += u64::from(taken.unknown);
         let freed = match kind {
-            StepKind::Move(_) => return 0,
+            StepKind::Move(_) | StepKind::Trash(_) => return 0,
             StepKind::Reflink => {
                 self.reflinked.insert(id);
                 taken.space.content()
@@ -265,6 +265,7 @@ fn copied_up(kept_file: &OpenFile, held: &OpenFile, kind: &StepKind) -> Option<(
     let file = match kind {
         StepKind::Hardlink => kept_file,
         StepKind::Move(to) if is_in_mount_of(held, to) => held,
+        StepKind::Trash(_) => held,
         _ => return None,
     };
     let (size, blocks) = (file.stat.stamp.size, file.stat.blocks * 512);

@@ -209,6 +209,9 @@ impl PruneRun<'_> {
                     }
                     self.check_destination(to, kept_file, held)?;
                 }
+                if let StepKind::Trash(_) = kind {
+                    self.trash_for(held)?;
+                }
             }
             Need::Writable => self.abilities.writable(held, kind)?,
             Need::Permitted => {

@@ -351,6 +351,7 @@ impl JournalStep {
             "symlink" => StepKind::Symlink(Vec::new()),
             "delete" => StepKind::Delete,
             "move" => StepKind::Move(self.destination().unwrap_or_default()),
+            "trash" => StepKind::Trash(self.destination().unwrap_or_default()),
             _ => return None,
         })
     }
@@ -359,6 +360,12 @@ impl JournalStep {
     pub(crate) fn tree_action(&self) -> Option<TreeAction> {
         let mut all = TreeAction::ALL.into_iter();
         all.find(|action| action.name() == self.action)
+    }
+
+    /// Returns true if it put a file or a directory in a trash.
+    pub(crate) fn is_trash(&self) -> bool {
+        let of_directory = || self.tree_action() == Some(TreeAction::TrashDirectory);
+        matches!(self.kind(), Some(StepKind::Trash(_))) || of_directory()
     }
 
     /// Returns the target of the removed link; `None` if it is not recorded or is no possible
@@ -372,11 +379,13 @@ impl JournalStep {
     fn is_complete(&self) -> bool {
         let has = match self.tree_action() {
             None => {
-                let is_move = matches!(self.kind(), Some(StepKind::Move(_)));
+                let is_move = matches!(self.kind(), Some(StepKind::Move(_) | StepKind::Trash(_)));
                 self.digest().is_some() && (!is_move || self.destination().is_some())
             }
             Some(TreeAction::RemoveLink) => self.text().is_some(),
-            Some(TreeAction::MoveDirectory) => self.destination().is_some(),
+            Some(TreeAction::MoveDirectory | TreeAction::TrashDirectory) => {
+                self.destination().is_some()
+            }
             Some(TreeAction::Empty | TreeAction::RemoveDirectory) => true,
         };
         has && self.target.metadata().is_some()
@@ -405,6 +414,8 @@ impl JournalStep {
             return Some("a size that no file can have".to_owned());
         }
         let roots = roots?;
+        let in_trash = |path: &Vec<u8>| self.is_trash() && super::roots::is_in_trash(path);
+        let destination = destination.filter(|path| !in_trash(path));
         [Some(target), Some(kept_file), destination, self.other()]
             .into_iter()
             .flatten()
@@ -428,14 +439,17 @@ pub(crate) enum TreeAction {
     RemoveLink,
     /// A directory is renamed with all that is in it.
     MoveDirectory,
+    /// A directory is put in a trash with all that is in it.
+    TrashDirectory,
 }
 
 impl TreeAction {
-    const ALL: [TreeAction; 4] = [
+    const ALL: [TreeAction; 5] = [
         TreeAction::Empty,
         TreeAction::RemoveDirectory,
         TreeAction::RemoveLink,
         TreeAction::MoveDirectory,
+        TreeAction::TrashDirectory,
     ];
 
     /// Returns the action's name in journals.
@@ -445,6 +459,7 @@ impl TreeAction {
             TreeAction::RemoveDirectory => "remove-directory",
             TreeAction::RemoveLink => "remove-link",
             TreeAction::MoveDirectory => "move-directory",
+            TreeAction::TrashDirectory => "trash-directory",
         }
     }
 }

@@ -14,7 +14,7 @@ use bc_fs::path::{join, split};
 use crate::check::dir;
 use crate::check::dir::RealPlaces;
 use crate::check::open_file::OpenFile;
-use crate::step::Action;
+use crate::step::{Action, lies_in_trash};
 
 /// Directories that a run acts in.
 #[derive(Debug)]
@@ -46,10 +46,15 @@ impl Bounds {
             Action::Move(dir) => Some((dir.clone(), real(dir))),
             _ => None,
         };
+        let trash = match action {
+            Action::Trash(Some(home)) => Some(real(home)),
+            _ => None,
+        };
         let all: HashSet<Vec<u8>> = given
             .values()
             .chain(destination.as_ref().map(|(_, real)| real))
             .cloned()
+            .chain(trash)
             .collect();
         let places = RealPlaces::read();
         let mut all = all;
@@ -107,21 +112,32 @@ impl Bounds {
         }
     }
 
-    /// The real path of a place below the destination.
+    /// The real path of a place below the destination; one in a trash is that already.
     pub(super) fn destination_of(&self, to: &[u8]) -> Option<Vec<u8>> {
-        let (given, real) = self.destination.as_ref()?;
-        Some(join(real, to.strip_prefix(given.as_slice())?))
+        match &self.destination {
+            Some((given, real)) => Some(join(real, to.strip_prefix(given.as_slice())?)),
+            None => (contain(&self.roots, to) || is_in_trash(to)).then(|| to.to_vec()),
+        }
     }
+}
+
+/// Returns true if the path is one in the trash at the top of a file system, with no way out.
+pub(super) fn is_in_trash(path: &[u8]) -> bool {
+    path.starts_with(b"/") && is_plain(path) && lies_in_trash(path)
+}
+
+/// Returns true if no part of an absolute path is empty or leads elsewhere than down.
+fn is_plain(path: &[u8]) -> bool {
+    path[1.min(path.len())..]
+        .split(|byte| *byte == b'/')
+        .all(|part| !matches!(part, b"" | b"." | b".."))
 }
 
 /// Returns true if `path` is one of `roots` or lies in one, with no way out. Looks up each
 /// directory above it once, however many roots there are, and from the top down: roots are short,
 /// and paths in them may be very deep.
 pub(super) fn contain(roots: &HashSet<Vec<u8>>, path: &[u8]) -> bool {
-    let plain = path[1.min(path.len())..]
-        .split(|byte| *byte == b'/')
-        .all(|part| !matches!(part, b"" | b"." | b".."));
-    if !path.starts_with(b"/") || !plain && path != b"/" {
+    if !path.starts_with(b"/") || !is_plain(path) && path != b"/" {
         return false;
     }
     let slashes = (1..path.len()).filter(|&at| path[at] == b'/');

@@ -131,7 +131,9 @@ impl StepRules<'_> {
                 Need::LinkText,
             ],
             StepKind::Delete => &[Need::Distinct, Need::Numbered],
-            StepKind::Move(_) => &[Need::Distinct, Need::Numbered, Need::Destination],
+            StepKind::Move(_) | StepKind::Trash(_) => {
+                &[Need::Distinct, Need::Numbered, Need::Destination]
+            }
             StepKind::Leftover => &[],
         };
         let is_reflink = *self.kind == StepKind::Reflink;
@@ -251,13 +253,14 @@ mod tests {
         }
     }
 
-    fn kinds() -> [StepKind; 6] {
+    fn kinds() -> [StepKind; 7] {
         [
             StepKind::Hardlink,
             StepKind::Reflink,
             StepKind::Symlink(Vec::new()),
             StepKind::Delete,
             StepKind::Move(b"to".to_vec()),
+            StepKind::Trash(Vec::new()),
             StepKind::Leftover,
         ]
     }
@@ -279,7 +282,10 @@ mod tests {
                     // The only name of a file is given up only where files can be told apart.
                     let gives_up = matches!(
                         kind,
-                        StepKind::Symlink(_) | StepKind::Delete | StepKind::Move(_)
+                        StepKind::Symlink(_)
+                            | StepKind::Delete
+                            | StepKind::Move(_)
+                            | StepKind::Trash(_)
                     );
                     assert_eq!(needed.contains(&Need::Numbered), gives_up);
                     assert_eq!(

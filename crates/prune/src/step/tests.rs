@@ -35,6 +35,10 @@ fn steps_read_as_sentences() {
             StepKind::Move(b"d/x".to_vec()),
             "move b/x\\n to d/x (kept: a/x, reference)",
         ),
+        (
+            StepKind::Trash(b"/t/files/x".to_vec()),
+            "trash b/x\\n (kept: a/x, reference)",
+        ),
     ] {
         step.kind = kind;
         assert_eq!(step.to_string(), text);
@@ -51,6 +55,7 @@ fn actions_parse() {
         Action::Reflink,
         Action::Symlink,
         Action::Delete,
+        Action::Trash(None),
     ] {
         assert_eq!(Action::parse(action.name().as_bytes()), Some(action));
     }
@@ -116,4 +121,18 @@ fn destinations_keep_the_tree() {
         assert_eq!(path_below(b"d", path.as_bytes()), expected.as_bytes());
     }
     assert_eq!(path_below(b"/", b"x"), b"/x");
+}
+
+#[test]
+fn trashes_are_known_by_their_names() {
+    for (path, expected) in [
+        ("/mnt/.Trash-0/files", true),
+        ("/mnt/.Trash/1000/files/a", true),
+        ("/home/a/Trash/files", false),
+        ("/mnt/.Trash-old/a", false),
+        ("/mnt/.Trash-/a", false),
+        ("/mnt/.Trashes", false),
+    ] {
+        assert_eq!(lies_in_trash(path.as_bytes()), expected, "{path}");
+    }
 }

@@ -158,7 +158,7 @@ fn stale_groups_change_nothing_either() {
 
 #[test]
 fn dry_run_says_what_the_run_does_and_does_nothing() {
-    for index in 0..4 {
+    for index in 0..5 {
         let tree = sample();
         let real = options(actions(&tree)[index].clone());
         let dry = PruneOptions {
@@ -168,7 +168,7 @@ fn dry_run_says_what_the_run_does_and_does_nothing() {
         let before = snapshot(tree.path());
         let (dry_summary, dry_lines) = run(&tree, &dry);
         assert_eq!(snapshot(tree.path()), before);
-        assert!(!tree.scratch("moved").exists());
+        assert!(!tree.scratch("moved").exists() && !tree.scratch("Trash").exists());
         let (summary, lines) = run(&tree, &real);
         assert_eq!(lines, dry_lines);
         assert_eq!(summary, dry_summary);

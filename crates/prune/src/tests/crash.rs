@@ -33,6 +33,11 @@ fn move_() {
     every_kill("move");
 }
 
+#[test]
+fn trash() {
+    every_kill("trash");
+}
+
 /// The process that dies. Run without its variables, it checks that the kill
 /// point is reached at all: a child that is killed at once must not succeed.
 #[test]
@@ -46,7 +51,7 @@ fn child() {
     };
     let root = PathBuf::from(root);
     let action = std::env::var_os(ACTION).unwrap();
-    let action = Action::parse(action.as_encoded_bytes()).unwrap();
+    let action = parse_action(&root, action.as_encoded_bytes());
     let point: Point = std::env::var(POINT).unwrap().parse().unwrap();
     let groups = groups(&root);
     let journal_path = root.with_file_name("journal");
@@ -136,7 +141,7 @@ fn every_kill(name: &str) {
         let tree = quick_sample();
         let action = match name {
             "move" => actions(&tree)[3].clone(),
-            name => Action::parse(name.as_bytes()).unwrap(),
+            name => parse_action(tree.path(), name.as_bytes()),
         };
         let before = snapshot(tree.path());
         let died = died(&mut sweep, &tree, spawn(&tree, name, &point));

@@ -45,6 +45,11 @@ fn move_() {
     every_fault(3);
 }
 
+#[test]
+fn trash() {
+    every_fault(4);
+}
+
 fn every_fault(index: usize) {
     for errno in ERRORS {
         let mut sweep = Sweep::new(FEW);

@@ -19,6 +19,7 @@ mod protect;
 mod race;
 mod reflink;
 mod refusals;
+mod trash;
 mod trees;
 mod undo;
 mod undo_later;
@@ -214,7 +215,22 @@ pub(super) fn actions(tree: &TestTree) -> Vec<Action> {
         Action::Symlink,
         Action::Delete,
         Action::Move(to),
+        Action::Trash(Some(home_trash(tree.path()))),
     ]
+}
+
+/// The trash of the user's home, beside a tree.
+pub(super) fn home_trash(root: &Path) -> Vec<u8> {
+    let path = root.with_file_name("Trash");
+    path.as_os_str().as_bytes().to_vec()
+}
+
+/// Reads an action as a front end does, for a tree.
+pub(super) fn parse_action(root: &Path, text: &[u8]) -> Action {
+    match Action::parse(text).unwrap() {
+        Action::Trash(_) => Action::Trash(Some(home_trash(root))),
+        action => action,
+    }
 }
 
 /// Runs and returns the totals and each line that a front end would print.
@@ -277,7 +293,7 @@ pub(super) fn check_invariant(
             .any(|found| found == content);
         assert!(stands, "{context}: a content is gone: {:?}", after.keys());
     }
-    let may_go = matches!(action, Action::Delete | Action::Move(_));
+    let may_go = matches!(action, Action::Delete | Action::Move(_) | Action::Trash(_));
     for (name, content) in before {
         match after.get(name) {
             Some(found) => assert_eq!(found, content, "{context}: {name:?}"),

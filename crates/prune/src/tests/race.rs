@@ -81,7 +81,7 @@ impl Race {
 #[test]
 fn between_scan_and_action_every_change_stands() {
     for race in RACES {
-        for index in 0..4 {
+        for index in 0..5 {
             for name in ["a/keep", "b/one", "b/two"] {
                 let tree = quick_sample();
                 let action = actions(&tree)[index].clone();
@@ -122,6 +122,11 @@ fn move_() {
     between_any_two_calls(3);
 }
 
+#[test]
+fn trash() {
+    between_any_two_calls(4);
+}
+
 fn between_any_two_calls(index: usize) {
     for name in ["a/keep", "b/one"] {
         let mut sweep = Sweep::new(FEW).ways(RACES.len());
@@ -151,9 +156,10 @@ fn one_race(index: usize, race: Race, name: &'static str, point: &Point) -> faul
         .iter()
         .map(|path| fs::read(path).unwrap())
         .collect();
-    let moved = tree.scratch("moved");
-    if moved.exists() {
-        contents.extend(files(&moved).iter().map(|path| fs::read(path).unwrap()));
+    for place in ["moved", "Trash"].map(|place| tree.scratch(place)) {
+        if place.exists() {
+            contents.extend(files(&place).iter().map(|path| fs::read(path).unwrap()));
+        }
     }
     if let Ok(Some(written)) = receiver.try_recv() {
         assert!(

@@ -194,12 +194,9 @@ fn check_back(tree: &TestTree, before: &BTreeMap<PathBuf, String>, context: &str
 
 #[test]
 fn a_directory_goes_and_comes_back() {
-    for is_moved in [false, true] {
+    for name in ["delete", "move", "trash"] {
         let tree = copies();
-        let action = match is_moved {
-            false => Action::Delete,
-            true => moved(&tree),
-        };
+        let action = action(&tree, name);
         let before = all_of(tree.path(), true);
         let groups = vec![group(tree.path(), &["a", "b"])];
         let mut dry = options(action.clone());
@@ -216,7 +213,12 @@ fn a_directory_goes_and_comes_back() {
         assert_eq!(summary.freed, foreseen.freed, "{lines:?}");
         assert!(!tree.join("b").exists(), "{lines:?}");
         assert_eq!(temporaries(tree.path()), Vec::<PathBuf>::new());
-        if is_moved {
+        if name == "trash" {
+            let trash = tree.scratch("Trash");
+            assert!(trash.join("files/b/in/one").exists());
+            assert!(trash.join("info/b.trashinfo").exists());
+        }
+        if name == "move" {
             let root = tree.scratch("moved");
             let there = step::path_below(root.as_os_str().as_bytes(), &copy_path(&tree));
             let there = PathBuf::from(std::ffi::OsStr::from_bytes(&there));
@@ -230,6 +232,9 @@ fn a_directory_goes_and_comes_back() {
         let undone = undo_all(&tree);
         assert_eq!((undone.failed, undone.incomplete), (0, 0), "{undone:?}");
         assert_eq!(all_of(tree.path(), true), before);
+        if name == "trash" {
+            assert!(files(&tree.scratch("Trash")).is_empty());
+        }
         let again = undo_all(&tree);
         assert_eq!((again.restored, again.failed), (0, 0), "{again:?}");
         assert_eq!(all_of(tree.path(), true), before);
@@ -290,20 +295,20 @@ fn copy_path(tree: &TestTree) -> Vec<u8> {
 fn action(tree: &TestTree, name: &str) -> Action {
     match name {
         "move" => moved(tree),
-        name => Action::parse(name.as_bytes()).unwrap(),
+        name => parse_action(tree.path(), name.as_bytes()),
     }
 }
 
 #[test]
 fn every_call_fails_once() {
-    for name in ["delete", "move"] {
+    for name in ["delete", "move", "trash"] {
         // Another file system is met by renames alone.
         let renames = Sweep::new(FEW).of(&["rename"]);
         for (errno, mut sweep) in [(Errno::IO, Sweep::new(FEW)), (Errno::XDEV, renames)] {
             while let Some(point) = sweep.next() {
                 saw(&mut sweep, &one_fault(name, errno, &point));
             }
-            let renames = usize::from(name == "move");
+            let renames = usize::from(name != "delete");
             let least = if errno == Errno::IO { 8 } else { renames };
             assert!(sweep.reached() >= least, "{errno:?}: {}", sweep.reached());
         }
@@ -339,7 +344,7 @@ fn one_fault(name: &str, errno: Errno, point: &Point) -> faults::Seen {
 #[test]
 fn another_process_loses_nothing() {
     let races = [Race::Edit, Race::Replace, Race::RenameAway];
-    for name in ["delete", "move"] {
+    for name in ["delete", "move", "trash"] {
         for file in ["a/in/one", "b/in/one"] {
             let mut sweep = Sweep::new(FEW).ways(races.len());
             while let Some(point) = sweep.next() {
@@ -369,9 +374,10 @@ fn one_race(name: &str, race: Race, file: &'static str, point: &Point) -> faults
     let seen = faults::disarm();
     let context = format!("{name}, {race:?} of {file} before {point}: {lines:?}");
     let mut found = files(tree.path());
-    let moved = tree.scratch("moved");
-    if moved.exists() {
-        found.extend(files(&moved));
+    for place in ["moved", "Trash"].map(|place| tree.scratch(place)) {
+        if place.exists() {
+            found.extend(files(&place));
+        }
     }
     let contents: Vec<Vec<u8>> = found.iter().map(|path| fs::read(path).unwrap()).collect();
     if let Ok(Some(written)) = receiver.try_recv() {

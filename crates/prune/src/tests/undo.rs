@@ -58,7 +58,7 @@ fn prune_with_journal(tree: &TestTree, options: &PruneOptions) -> PruneSummary {
 
 #[test]
 fn everything_comes_back() {
-    for index in 0..4 {
+    for index in 0..5 {
         let tree = sample();
         tree.mode("b/one", 0o640);
         let _ = rustix::fs::setxattr(
@@ -117,7 +117,7 @@ fn a_file_that_kept_one_of_its_names_is_one_file_again() {
         }
         tree
     };
-    for index in 0..4 {
+    for index in 0..5 {
         // The kept file has no room for all names of the next.
         let tree = make();
         let action = actions(&tree)[index].clone();
@@ -158,7 +158,7 @@ fn a_file_that_kept_one_of_its_names_is_one_file_again() {
 
 #[test]
 fn what_changed_since_is_left_alone() {
-    for index in 0..4 {
+    for index in 0..5 {
         let tree = sample();
         let action = actions(&tree)[index].clone();
         prune_with_journal(&tree, &options(action.clone()));
@@ -234,7 +234,7 @@ fn a_file_that_is_damaged_meanwhile_is_not_what_comes_back() {
 
 #[test]
 fn every_fault_of_undo_is_survived() {
-    for index in 0..4 {
+    for index in 0..5 {
         let mut sweep = Sweep::new(FEW);
         while let Some(point) = sweep.next() {
             let tree = quick_sample();

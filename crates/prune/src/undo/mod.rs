@@ -475,6 +475,7 @@ impl Undo<'_> {
                 UndoDecision::Refuse(why) => return Err(why),
                 UndoDecision::Unneeded(content) => {
                     self.remember(entry, path, content);
+                    self.forget_trashed(entry, path);
                     return Ok(UndoOutcome::Unneeded);
                 }
                 UndoDecision::KeepCopy(what) => {

@@ -9,17 +9,18 @@ use bc_walk::{FileKind, FileStat};
 
 use super::names::Another;
 use super::next::Destination;
-use super::{Undo, UndoOutcome, UndoneStep, may_be};
+use super::{Undo, UndoOutcome, UndoneStep, may_be, reference};
 use crate::act::moving::aside::take_back;
 use crate::act::moving::existing_target::Arrived;
 use crate::act::moving::relocate::{Move, MoveMeans, MoveMethod};
+use crate::act::trash::place;
 use crate::check::compare::check_distinct;
 use crate::check::compare::compare;
-use crate::check::dir::Dir;
+use crate::check::dir::{self, Dir};
 use crate::check::meta::{carried_back, entitled, not_in};
 use crate::check::open_file::OpenFile;
 use crate::journal::{JournalStep, RecordedCopy, Steps};
-use crate::options::OnMetadataDiff;
+use crate::options::{OnMetadataDiff, RunMode};
 use crate::skip::Skip;
 
 impl Undo<'_> {
@@ -168,6 +169,7 @@ impl Undo<'_> {
             },
             || Ok(()),
         )?;
+        self.forget_trashed(entry, path);
         let mut lost = placed.lost;
         match placed.stays {
             // Another process removed it meanwhile, as undo would have.
@@ -182,6 +184,19 @@ impl Undo<'_> {
         }
         self.came_back(entry, path);
         Ok(UndoOutcome::Restored { lost })
+    }
+
+    /// Removes what a trash says of the file or directory that is in its place, if this step had put it
+    /// there and it is out of it again.
+    pub(super) fn forget_trashed(&self, entry: &JournalStep, path: &[u8]) {
+        if self.mode == RunMode::DryRun || !entry.is_trash() {
+            return;
+        }
+        if let Some(to) = entry.destination()
+            && let Ok((files, name)) = dir::open_parent(&reference(&to, &entry.target))
+        {
+            place::forget(&files, &name, path);
+        }
     }
 
     /// Returns the metadata with which a moved file comes back where it cannot be renamed.

@@ -155,6 +155,7 @@ impl UndoFacts<'_> {
         let is_taken = matches!(self.name, NameState::Taken(_));
         match self.kind {
             StepKind::Move(to) => self.moved(to),
+            StepKind::Trash(to) => self.trashed(to),
             // It changed no name: reflinked files are separate files as they are.
             StepKind::Reflink => match is_taken {
                 true => self.as_recorded(),
@@ -257,6 +258,31 @@ impl UndoFacts<'_> {
         match self.known(UndoNeed::Loss)? {
             UndoFact::Loses(Some(what)) => Ok(UndoDecision::KeepCopy(what.clone())),
             _ => reverse(Reversal::RemoveCopy),
+        }
+    }
+
+    /// A file that went to the trash comes out of that, as long as it is there.
+    fn trashed(&self, to: &[u8]) -> Decided {
+        match self.name {
+            NameState::Free => {}
+            NameState::Foreseen => return reverse(Reversal::GiveMetadata),
+            NameState::Taken(_) => {
+                // Never gone, or back already: by an earlier undo, or by another program.
+                let never = self.took_effect != Some(true) && self.is(UndoNeed::Original)?;
+                return match never || self.is(UndoNeed::ProvenOriginal)? {
+                    true => unneeded(ContentProof::Unproven),
+                    false => self.as_recorded(),
+                };
+            }
+        }
+        let emptied = || refuse(Skip::TrashEmptied(to.to_vec()));
+        if *self.known(UndoNeed::Destination)? == UndoFact::Leads(Destination::Free) {
+            return emptied();
+        }
+        match self.is(UndoNeed::Moved)? {
+            true => reverse(Reversal::BringBack(MoveMethod::Rename)),
+            // Another file has its name there.
+            false => emptied(),
         }
     }
 
@@ -379,6 +405,28 @@ mod tests {
             let exists = Skip::DestinationExists(None);
             assert_eq!(decide(there(), &before), UndoDecision::Refuse(exists));
         }
+    }
+
+    #[test]
+    fn a_file_comes_out_of_the_trash_while_it_is_there() {
+        use UndoNeed::{Content, Destination as To, Moved, Original, ProvenOriginal};
+        let kind = StepKind::Trash(b"/to".to_vec());
+        let free = || step(&kind, NameState::Free, Some(true));
+        let leads = |to| (To, UndoFact::Leads(to));
+        let emptied = UndoDecision::Refuse(Skip::TrashEmptied(b"/to".to_vec()));
+        assert_eq!(decide(free(), &[leads(Destination::Free)]), emptied);
+        let other = leads(Destination::Other);
+        let decided = decide(free(), &[other.clone(), is(Moved, true)]);
+        assert_eq!(decided, reversed(Reversal::BringBack(MoveMethod::Rename)));
+        assert_eq!(decide(free(), &[other, is(Moved, false)]), emptied);
+        // Another program gave it back.
+        let back = step(&kind, TAKEN, Some(true));
+        assert_eq!(decide(back, &[is(ProvenOriginal, true)]), UNNEEDED);
+        let killed = step(&kind, TAKEN, None);
+        assert_eq!(decide(killed, &[is(Original, true)]), UNNEEDED);
+        let taken = step(&kind, TAKEN, Some(true));
+        let another = [is(ProvenOriginal, false), is(Content, false)];
+        assert_eq!(decide(taken, &another), UndoDecision::Refuse(Skip::Changed));
     }
 
     #[test]

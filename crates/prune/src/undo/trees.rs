@@ -73,7 +73,9 @@ impl Undo<'_> {
         match action {
             TreeAction::RemoveDirectory => self.make_dir(entry, path, found),
             TreeAction::RemoveLink => self.make_link(entry, path, found),
-            TreeAction::MoveDirectory => self.rename_back(entry, path, found),
+            TreeAction::MoveDirectory | TreeAction::TrashDirectory => {
+                self.rename_back(entry, path, found)
+            }
             TreeAction::Empty => self.finish(entry, path, found),
         }
     }
@@ -222,16 +224,26 @@ impl Undo<'_> {
     ) -> Result<UndoOutcome, Skip> {
         if found.stat.is_some() {
             return match found.may_be(&entry.target.mark()) {
-                true => Ok(UndoOutcome::Unneeded),
+                true => {
+                    self.forget_trashed(entry, path);
+                    Ok(UndoOutcome::Unneeded)
+                }
                 false => Err(Skip::Changed),
             };
         }
         let to = entry.destination().ok_or(Skip::Changed)?;
-        let there = self.find(&to, &entry.target)?;
+        let gone = || match entry.is_trash() {
+            true => Skip::TrashEmptied(to.clone()),
+            false => Skip::Missing(to.clone()),
+        };
+        let there = match self.find(&to, &entry.target) {
+            Err(Skip::Gone) if entry.is_trash() => return Err(gone()),
+            found => found?,
+        };
         match &there.stat {
             Some(stat) if stat.kind() == FileKind::Dir => {}
             Some(_) => return Err(Skip::Changed),
-            None => return Err(Skip::Missing(to)),
+            None => return Err(gone()),
         }
         let from = there.dir()?;
         let held = OpenFile::link(
@@ -247,7 +259,10 @@ impl Undo<'_> {
             false => moved.id.ino == before.id.ino,
         };
         if !is_it {
-            return Err(Skip::Changed);
+            return Err(match entry.is_trash() {
+                true => gone(),
+                false => Skip::Changed,
+            });
         }
         if self.would(found.dir.iter().chain([from]))? {
             self.overlay.rename_dir(&to, path);
@@ -255,6 +270,7 @@ impl Undo<'_> {
         }
         rename_dir(&held, found.dir()?, &found.name, path)?;
         let _ = content::sync_dir(found.dir()?);
+        self.forget_trashed(entry, path);
         Ok(UndoOutcome::Restored { lost: Vec::new() })
     }
 }

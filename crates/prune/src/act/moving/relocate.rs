@@ -100,19 +100,7 @@ impl Move<'_> {
         let (target, to_dir, name) = (self.target, self.to_dir, self.name);
         match entry::rename_new(&target.dir, &target.name, to_dir, name) {
             Ok(()) => {
-                let moved = match identity_at(to_dir, name) {
-                    Ok(Some(id)) if target.is(id) => {
-                        target.check_content().and_then(|()| proof()).map(|()| id)
-                    }
-                    Ok(_) => Err(Skip::Changed),
-                    Err(skip) => Err(skip),
-                };
-                let id = moved.map_err(|why| {
-                    match entry::rename_new(to_dir, name, &target.dir, &target.name) {
-                        Ok(()) => why,
-                        Err(_) => Skip::Displaced(self.to.to_vec()),
-                    }
-                })?;
+                let id = settle_renamed(target, to_dir, name, self.to, proof)?;
                 Ok(Placed {
                     id,
                     copied: false,
@@ -373,6 +361,28 @@ impl Move<'_> {
         (means.record)(found.held.mark(), found.origin, &metadata)?;
         Ok(Arrival::stood(found.held, metadata, found.origin))
     }
+}
+
+/// Looks at what was renamed from the target's name to this one, at the path `to`; gives it its name
+/// back unless it is the target, unchanged, and `proof` holds.
+pub(crate) fn settle_renamed(
+    target: &OpenFile,
+    to_dir: &OwnedFd,
+    name: &CString,
+    to: &[u8],
+    proof: impl Fn() -> Result<(), Skip>,
+) -> Result<Identity, Skip> {
+    let moved = match identity_at(to_dir, name) {
+        Ok(Some(id)) if target.is(id) => target.check_content().and_then(|()| proof()).map(|()| id),
+        Ok(_) => Err(Skip::Changed),
+        Err(skip) => Err(skip),
+    };
+    moved.map_err(
+        |why| match entry::rename_new(to_dir, name, &target.dir, &target.name) {
+            Ok(()) => why,
+            Err(_) => Skip::Displaced(to.to_vec()),
+        },
+    )
 }
 
 /// Returns the message about a name that could not be linked to another one of its file.

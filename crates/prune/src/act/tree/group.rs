@@ -178,6 +178,7 @@ impl PruneRun<'_> {
                 }
                 outcome => outcome,
             },
+            (RunMode::Execute, RemovalWay::Trash) => self.trash_tree(pair),
             (RunMode::Execute, RemovalWay::Delete) => self.empty_tree(pair, state),
         }
     }
@@ -185,8 +186,10 @@ impl PruneRun<'_> {
     /// How the directory goes, as far as that can be seen beforehand: a move that is refused leaves no
     /// new directories.
     fn way(&mut self, pair: &TreePair<'_>) -> Result<RemovalWay, Skip> {
-        let Action::Move(dir) = &self.options.action else {
-            return Ok(RemovalWay::Delete);
+        let dir = match &self.options.action {
+            Action::Move(dir) => dir,
+            Action::Trash(_) => return self.way_to_trash(pair),
+            _ => return Ok(RemovalWay::Delete),
         };
         let to = step::path_below(dir, &pair.target.dir.path);
         if self.copies.taken.contains(&to) || rustix::fs::lstat(to.as_slice()).is_ok() {
@@ -202,6 +205,15 @@ impl PruneRun<'_> {
         match there.stat.id.dev == target.dev && !mounts_differ(there.mount, held.mount) {
             true => Ok(RemovalWay::Rename(to)),
             false => Err(Skip::OtherFileSystem),
+        }
+    }
+
+    fn way_to_trash(&mut self, pair: &TreePair<'_>) -> Result<RemovalWay, Skip> {
+        let held = open_dir(&pair.target.dir)?;
+        let trash = self.trash_for(&held)?;
+        match visit_ancestors(trash.above(), |id, _| id == held.stat.id)? {
+            true => Err(Skip::Holds("the trash of its file system")),
+            false => Ok(RemovalWay::Trash),
         }
     }
 }

@@ -28,15 +28,15 @@ use crate::journal::Journal;
 use crate::means::{PruneRun, Shared};
 use crate::options::PruneOptions;
 use crate::outcomes::Events;
-use crate::step::{self, Action, PruneEvent, PruneSummary, TreeStep};
+use crate::step::{self, Action, PruneEvent, PruneSummary, StepKind, TreeStep};
 
-/// Acts on each group: removes or moves all of its directories but one. Steps are written to
+/// Acts on each group: removes, moves or puts in the trash all of its directories but one. Steps are written to
 /// `journal` before they are done; a front end should always give one when it executes.
 ///
 /// Returns early, between two steps, when cancelled.
 ///
 /// # Panics
-/// If the action is neither [`Action::Delete`] nor [`Action::Move`], or the rules ask for more than
+/// If the action is none of [`Action::Delete`], [`Action::Move`] and [`Action::Trash`], or the rules ask for more than
 /// one copy: one directory of each group stays.
 pub fn prune_trees(
     groups: impl IntoIterator<Item = TreeGroup>,
@@ -46,8 +46,11 @@ pub fn prune_trees(
     observer: &mut dyn FnMut(PruneEvent),
 ) -> PruneSummary {
     assert!(
-        matches!(options.action, Action::Delete | Action::Move(_)),
-        "directories are deleted or moved"
+        matches!(
+            options.action,
+            Action::Delete | Action::Move(_) | Action::Trash(_)
+        ),
+        "directories are deleted, moved or put in the trash"
     );
     assert_eq!(
         options.rules.further(),
@@ -76,6 +79,8 @@ enum RemovalWay {
     Delete,
     /// By one rename to this path, which is on the same file system.
     Rename(Vec<u8>),
+    /// By one rename to the trash.
+    Trash,
 }
 
 /// A directory that is to go, and the one that stays in its place.
@@ -88,12 +93,13 @@ impl TreePair<'_> {
     fn step(&self, options: &PruneOptions) -> TreeStep {
         let (files, bytes) = self.target.amount();
         TreeStep {
+            kind: match &options.action {
+                Action::Move(dir) => StepKind::Move(step::path_below(dir, &self.target.dir.path)),
+                Action::Trash(_) => StepKind::Trash(Vec::new()),
+                _ => StepKind::Delete,
+            },
             target: self.target.dir.path.clone(),
             kept_file: self.kept_file.dir.path.clone(),
-            to: match &options.action {
-                Action::Move(dir) => Some(step::path_below(dir, &self.target.dir.path)),
-                _ => None,
-            },
             reference: self.kept_file.dir.protected,
             files,
             bytes,

@@ -147,7 +147,7 @@ impl PruneRun<'_> {
         let mut ready = ready.map_err(refused)?;
         self.places.check(&ready.held)?;
         match self.options.mode {
-            RunMode::DryRun => self.freed_by(&mut kept_file, &mut ready, &kind, state),
+            RunMode::DryRun => self.freed_by(&mut kept_file, &mut ready, &mut kind, state),
             RunMode::Execute => Ok(0),
         }
     }
@@ -156,7 +156,7 @@ impl PruneRun<'_> {
         &mut self,
         kept_file: &mut OpenFile,
         ready: &mut Ready,
-        kind: &StepKind,
+        kind: &mut StepKind,
         state: &mut GroupState<'_>,
     ) -> Result<u64, Skip> {
         match self.perform(kept_file, ready, kind, state)? {

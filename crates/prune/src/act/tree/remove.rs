@@ -152,7 +152,7 @@ impl PruneRun<'_> {
         let mut ready = self
             .precheck(&mut kept_file, file, state, &mut kind)
             .map_err(refused)?;
-        match self.perform(&mut kept_file, &mut ready, &kind, state)? {
+        match self.perform(&mut kept_file, &mut ready, &mut kind, state)? {
             StepOutcome::Done { freed, .. } | StepOutcome::Would { freed } => Ok(freed),
             StepOutcome::Skipped(why) => Err(why),
         }
@@ -209,6 +209,24 @@ impl PruneRun<'_> {
         self.journalled(change, || rename_dir(&held, &to_dir, &name, to))?;
         self.copies.taken.insert(to.to_vec());
         Ok(StepOutcome::done(0))
+    }
+}
+
+impl PruneRun<'_> {
+    /// Puts the whole target in the trash of its file system.
+    pub(super) fn trash_tree(&mut self, pair: &TreePair<'_>) -> Result<StepOutcome, Skip> {
+        let held = hold(&pair.target.dir)?;
+        let kept = hold(&pair.kept_file.dir).map_err(Skip::of_kept_file)?;
+        let reserved = self.reserve_in_trash(&held)?;
+        let change = TreeChange {
+            to: Some(&reserved.path),
+            ..TreeChange::new(TreeAction::TrashDirectory, &held, &kept)
+        };
+        let acted = self.journalled(change, || {
+            rename_dir(&held, reserved.dir(), &reserved.name, &reserved.path)
+        });
+        reserved.end(&acted);
+        acted.map(|()| StepOutcome::done(0))
     }
 }
 

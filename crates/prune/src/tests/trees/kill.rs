@@ -22,6 +22,11 @@ fn killed_while_renaming() {
     every_kill("move");
 }
 
+#[test]
+fn killed_while_trashing() {
+    every_kill("trash");
+}
+
 /// The process that dies.
 #[test]
 fn child() {
@@ -29,7 +34,7 @@ fn child() {
         return;
     };
     let action = std::env::var_os(ACTION).unwrap();
-    let action = Action::parse(action.as_encoded_bytes()).unwrap();
+    let action = parse_action(&root, action.as_encoded_bytes());
     let point: Point = std::env::var(POINT).unwrap().parse().unwrap();
     let kill = (point, faults::Fault::Kill);
     let journal_path = root.with_file_name("journal");
@@ -150,6 +155,11 @@ fn killed_while_undoing_a_deletion() {
 #[test]
 fn killed_while_undoing_a_rename() {
     every_kill_of_undo("move", false);
+}
+
+#[test]
+fn killed_while_taking_out_of_the_trash() {
+    every_kill_of_undo("trash", false);
 }
 
 #[test]
