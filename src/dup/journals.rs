@@ -68,7 +68,11 @@ pub fn earlier(named: Option<&Path>) -> Vec<PathBuf> {
         .unwrap_or_default();
     found.sort();
     let mut paths: Vec<PathBuf> = found.into_iter().map(|(_, path)| path).collect();
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    // It may be one of those.
     paths.extend(named.map(Path::to_owned));
+    let mut seen = std::collections::HashSet::new();
+    paths.retain(|path| seen.insert(real(path)));
     paths
 }
 

@@ -290,17 +290,9 @@ pub(crate) fn check_permitted(
             false => Ok(()),
         };
     }
+    check_removable(caller, target)?;
     let fixed = immutable | StatxAttributes::APPEND;
     let dir = target.dir.facts()?;
-    if dir.marks.intersects(fixed) {
-        return Err(denied("rename", FIXED));
-    }
-    if target.marks.intersects(fixed) {
-        return Err(denied("rename", MARKED));
-    }
-    if !caller.may_remove(&dir.stat, owner(target)) {
-        return Err(denied("rename", STUCK));
-    }
     if *kind != StepKind::Hardlink {
         return Ok(());
     }
@@ -316,6 +308,22 @@ pub(crate) fn check_permitted(
     match may_link(caller, kept_file) {
         true => Ok(()),
         false => Err(denied("link", why)),
+    }
+}
+
+/// Refuses to take a name from its directory where the kernel would.
+pub(crate) fn check_removable(caller: &Caller, target: &OpenFile) -> Result<(), Skip> {
+    let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
+    let dir = target.dir.facts()?;
+    if dir.marks.intersects(fixed) {
+        return Err(denied("rename", FIXED));
+    }
+    if target.marks.intersects(fixed) {
+        return Err(denied("rename", MARKED));
+    }
+    match caller.may_remove(&dir.stat, owner(target)) {
+        true => Ok(()),
+        false => Err(denied("rename", STUCK)),
     }
 }
 

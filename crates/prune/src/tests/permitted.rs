@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use super::undo_later::undo_as_foreseen;
 use super::*;
 
 /// A path with a flag of `chattr`, until dropped.
@@ -31,7 +32,7 @@ impl Drop for Marked {
 fn what_is_immutable_or_append_only() {
     for marked in [&["a/keep"][..], &["b/one"], &["a/keep", "b/one"], &["b"]] {
         for flag in ['i', 'a'] {
-            for index in 0..4 {
+            for index in 0..5 {
                 let tree = sample();
                 let action = actions(&tree)[index].clone();
                 let marks = marked.iter().map(|path| Marked::new(tree.join(path), flag));
@@ -62,6 +63,39 @@ fn what_is_immutable_or_append_only() {
                         "{context}"
                     );
                 }
+            }
+        }
+    }
+}
+
+/// Which an undo would have to change.
+#[test]
+fn what_is_immutable_or_append_only_when_it_is_to_come_back() {
+    for marked in ["b", "moved", "b/one", "Trash/files", "Trash/files/one"] {
+        for flag in ['i', 'a'] {
+            for index in 0..5 {
+                let tree = sample();
+                let mut options = options(actions(&tree)[index].clone());
+                options.on_metadata_diff = OnMetadataDiff::Ignore;
+                super::moves::run_journalled(&tree, &options);
+                let place = match marked.starts_with('b') {
+                    true => tree.join(marked),
+                    false => tree.scratch(marked),
+                };
+                if !place.exists() {
+                    continue;
+                }
+                let Some(_mark) = Marked::new(place, flag) else {
+                    return bc_testkit::left_out("chattr does not work here");
+                };
+                let (undone, lines) = undo_as_foreseen(&tree);
+                let context = format!("{marked} {flag} {index}: {lines:?}");
+                // Names can be added where nothing can be removed.
+                let is_added = marked == "b" && flag == 'a' && index > 2;
+                let is_above = marked == "moved";
+                let refused = undone.failed + undone.incomplete;
+                assert!(refused > 0 || is_added || is_above, "{context}");
+                assert!(temporaries(tree.path()).is_empty(), "{context}");
             }
         }
     }

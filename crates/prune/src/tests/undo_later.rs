@@ -614,3 +614,21 @@ fn a_leftover_that_is_open_for_writing_stays() {
     assert_eq!((summary.leftovers, summary.failed), (1, 0), "{lines:?}");
     assert!(!left.exists(), "{lines:?}");
 }
+
+/// Two runs, with an undo between them.
+#[test]
+fn a_name_that_two_runs_of_a_journal_took_comes_back_once() {
+    for index in 0..5 {
+        let tree = sample();
+        let action = actions(&tree)[index].clone();
+        let before = names(&tree);
+        pruned(&tree, &action);
+        let (undone, lines) = undo_all(&tree, RunMode::Execute);
+        assert_eq!(undone.restored, 3, "{lines:?}");
+        pruned(&tree, &action);
+        let (undone, lines) = undo_as_foreseen(&tree);
+        let counts = (undone.restored, undone.unneeded, undone.failed);
+        assert_eq!(counts, (3, 3, 0), "{action:?}: {lines:?}");
+        assert_eq!(names(&tree).len(), before.len());
+    }
+}

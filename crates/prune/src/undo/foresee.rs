@@ -16,6 +16,7 @@ use bc_fs::meta;
 use bc_fs::mount::{Links, basic_traits};
 use bc_fs::path::{sibling, split};
 use bc_walk::{FileKind, Identity};
+use rustix::fs::StatxAttributes;
 use rustix::io::Errno;
 
 use super::leftovers::StageMeans;
@@ -25,6 +26,7 @@ use super::next::Reversal;
 use super::{NamedEntry, Original, Undo, UndoOutcome, UndoneStep, fewer_links, find};
 use crate::act::moving::relocate::{MoveMethod, apart};
 use crate::check::abilities;
+use crate::check::caller::{FIXED, denied};
 use crate::check::compare::mounts_differ;
 use crate::check::meta::{foresee, takes_attribute};
 use crate::check::open_file::OpenFile;
@@ -88,10 +90,27 @@ impl Undo<'_> {
                 Err(failed) if matches!(failed.errno, Errno::ROFS | Errno::ACCESS) => {
                     return Err(failed.into());
                 }
+                // Or a filter of calls.
+                Err(failed) if failed.errno == Errno::PERM => {
+                    check_marks(dir, StatxAttributes::IMMUTABLE)?;
+                }
                 Ok(()) | Err(_) => {}
             }
         }
         Ok(true)
+    }
+
+    /// Proves in a dry run that a file could be put in this directory under a temporary name, and have
+    /// its own one then.
+    fn would_stage(&self, dir: Option<&OwnedFd>) -> Result<(), Skip> {
+        self.would(dir)?;
+        let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
+        dir.map_or(Ok(()), |dir| check_marks(dir, fixed))
+    }
+
+    /// Proves in a dry run that the file could lose its name.
+    pub(super) fn would_lose(&self, held: &OpenFile) -> Result<(), Skip> {
+        abilities::check_removable(&self.caller, held)
     }
 
     /// Records what [carrying it out](Undo::carry_out) would change; returns the outcome that this
@@ -122,6 +141,7 @@ impl Undo<'_> {
                 claim::alone(dir).ok_or(Skip::InUse)?;
                 self.replacement(there, &temp, spare)?;
                 self.would([dir])?;
+                self.would_lose(there)?;
                 let aside = sibling(path, temp.as_bytes());
                 self.would_lead(path, &aside);
                 self.would_go(&aside);
@@ -131,6 +151,7 @@ impl Undo<'_> {
             }
             Reversal::Replace => {
                 let (dir, there) = (step.found.dir.as_ref(), step.there.as_ref());
+                there.map_or(Ok(()), |there| self.would_lose(there))?;
                 self.would_make(entry, dir, there)?
             }
             Reversal::Make => {
@@ -142,6 +163,7 @@ impl Undo<'_> {
                 let held = step.moved.as_ref().ok_or(Skip::Gone)?;
                 let dir = step.found.dir.as_ref();
                 self.would(dir.into_iter().chain([&**held.dir]))?;
+                self.would_lose(held)?;
                 if how == MoveMethod::Rename {
                     self.would_lead(path, &held.path);
                     self.would_go(&held.path);
@@ -162,6 +184,7 @@ impl Undo<'_> {
                     return Err(Skip::Gone);
                 };
                 self.would([&**copy.dir])?;
+                self.would_lose(copy)?;
                 self.would_go(&copy.path);
                 let lost = self.stands(entry, original.stat.id, path, original.stat.nlink);
                 lost.into_iter().collect()
@@ -186,7 +209,7 @@ impl Undo<'_> {
             lost = self.would_give(&planned.metadata, dir).1;
             lost.extend(planned.left_out);
         }
-        self.would(dir)?;
+        self.would_stage(dir)?;
         lost.extend(self.would_have(entry, &link));
         Ok(lost)
     }
@@ -238,6 +261,7 @@ impl Undo<'_> {
         back: Option<CarriedBack>,
         from: &[u8],
     ) -> Result<Vec<String>, Skip> {
+        self.would_stage(dir)?;
         let (metadata, mut lost) = match &back {
             Some(back) => (back.metadata.clone(), back.lost.clone()),
             None => (entry.target.metadata().ok_or(Skip::Changed)?, Vec::new()),
@@ -356,9 +380,25 @@ impl Undo<'_> {
     /// Returns true if a later step would have been undone by then that gave this name the content
     /// of the step's file.
     pub(super) fn foresees(&self, path: &[u8], entry: &JournalStep) -> bool {
-        let found = self.overlay.content(path);
-        found.is_some_and(|digest| *digest == entry.digest())
+        let found = self.overlay.restored(path);
+        found.is_some_and(|restored| restored.content == entry.digest())
     }
+}
+
+/// Refuses a directory that has one of these marks.
+fn check_marks(dir: &OwnedFd, marks: StatxAttributes) -> Result<(), Skip> {
+    match meta::stat_all(dir)?.marks.intersects(marks) {
+        true => Err(denied("rename", FIXED)),
+        false => Ok(()),
+    }
+}
+
+/// File that would be restored.
+pub(super) struct RestoredLater {
+    pub(super) content: Option<Digest>,
+    /// Metadata that it would get; recorded only for a journal of several runs, of which a later one
+    /// may have acted on the same name.
+    pub(super) metadata: Option<FileMetadata>,
 }
 
 /// File that a dry run would give names.
@@ -376,7 +416,7 @@ pub(super) enum NamedLater {
 #[derive(Default)]
 pub(super) struct Overlay {
     /// Files that would be restored, with the content: they may be the kept files of steps before.
-    contents: HashMap<Vec<u8>, Option<Digest>>,
+    contents: HashMap<Vec<u8>, RestoredLater>,
     /// Names that would lead elsewhere: with those that now lead there, or `None` if they would lead
     /// to nothing.
     stand_ins: HashMap<Vec<u8>, Option<Vec<u8>>>,
@@ -430,13 +470,13 @@ impl Overlay {
         self.first.get(original)
     }
 
-    /// Returns the content of the file that would be restored under this name.
-    pub(super) fn content(&self, path: &[u8]) -> Option<&Option<Digest>> {
+    /// Returns the file that would be restored under this name.
+    pub(super) fn restored(&self, path: &[u8]) -> Option<&RestoredLater> {
         self.contents.get(&*self.today(path))
     }
 
-    pub(super) fn restores(&mut self, path: &[u8], content: Option<Digest>) {
-        self.contents.insert(self.today(path).into_owned(), content);
+    pub(super) fn restores(&mut self, path: &[u8], file: RestoredLater) {
+        self.contents.insert(self.today(path).into_owned(), file);
     }
 
     /// Returns the number of names that a file has by then, which has so many now.

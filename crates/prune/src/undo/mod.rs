@@ -34,7 +34,7 @@ use bc_walk::{FileKind, FileStat, Identity};
 use rustix::fs::{Mode as Permissions, OFlags};
 use rustix::io::Errno;
 
-use self::foresee::Overlay;
+use self::foresee::{Overlay, RestoredLater};
 use self::leftovers::Leftovers;
 use self::moved::CarriedBack;
 use self::names::{ContentProof, SpareName, StrayNames, of_kept};
@@ -83,6 +83,7 @@ fn undo_at(
     };
     summary.damaged.clone_from(&steps.index.damaged);
     let mut undo = Undo::of(&steps.index, mode, cancel);
+    let is_continued = steps.index.started_ns.len() > 1;
     for (at, place) in steps.index.places.iter().enumerate().rev() {
         if cancel.is_cancelled() {
             break;
@@ -134,7 +135,12 @@ fn undo_at(
                 summary.incomplete += u64::from(!lost.is_empty());
                 undo.trees.filled(&path);
                 if mode == RunMode::DryRun {
-                    undo.overlay.restores(&path, entry.digest());
+                    let metadata = || entry.target.metadata();
+                    let later = RestoredLater {
+                        content: entry.digest(),
+                        metadata: is_continued.then(metadata).flatten(),
+                    };
+                    undo.overlay.restores(&path, later);
                 }
             }
             // The metadata of a directory is a part of its making.
@@ -442,6 +448,12 @@ impl Undo<'_> {
             Skip::Gone => Skip::Missing(split(path).0.to_vec()),
             why => why,
         })?;
+        // What it leads to today would have gone by then.
+        let is_made = self.overlay.is_made(path);
+        let found = NamedEntry {
+            stat: found.stat.filter(|_| !is_made),
+            ..found
+        };
         let mut facts = UndoFacts {
             // Reading the journal let no other through.
             kind: &entry.kind().ok_or(Skip::Changed)?,
@@ -450,6 +462,7 @@ impl Undo<'_> {
             name: match &found.stat {
                 Some(stat) => NameState::Taken(stat.kind()),
                 None if self.foresees(path, entry) => NameState::Foreseen,
+                None if is_made => return Err(Skip::Changed),
                 None => NameState::Free,
             },
             known: Vec::new(),
@@ -514,7 +527,14 @@ impl Undo<'_> {
             UndoNeed::Content => has_content(entry, step.there()?, self.cancel)?,
             UndoNeed::Metadata => {
                 let before = entry.target.metadata().ok_or(Skip::Changed)?;
-                let own = step.there()?.metadata()?;
+                let later = self.overlay.restored(step.path);
+                let own = match later.filter(|_| step.found.stat.is_none()) {
+                    Some(later) => match &later.metadata {
+                        Some(metadata) => metadata.clone(),
+                        None => return Ok(UndoFact::Lacks(Some("metadata"))),
+                    },
+                    None => step.there()?.metadata()?,
+                };
                 let times = || (before.mtime_ns != own.mtime_ns).then_some("modification time");
                 return Ok(UndoFact::Lacks(lacking(&before, &own).or_else(times)));
             }

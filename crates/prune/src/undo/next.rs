@@ -177,7 +177,7 @@ impl UndoFacts<'_> {
     fn linked(&self) -> Decided {
         match self.name {
             NameState::Free => return refuse(Skip::Gone),
-            NameState::Foreseen => return reverse(Reversal::GiveMetadata),
+            NameState::Foreseen => return self.foreseen(),
             NameState::Taken(_) => {}
         }
         if !self.is(UndoNeed::Link)? {
@@ -194,8 +194,17 @@ impl UndoFacts<'_> {
     fn removed(&self) -> Decided {
         match self.name {
             NameState::Taken(_) => self.separate(),
-            NameState::Foreseen => reverse(Reversal::GiveMetadata),
+            NameState::Foreseen => self.foreseen(),
             NameState::Free => reverse(Reversal::Make),
+        }
+    }
+
+    /// A name that this undo would have given a file with the content of the step's, for a step of a
+    /// later run.
+    fn foreseen(&self) -> Decided {
+        match *self.known(UndoNeed::Metadata)? {
+            UndoFact::Lacks(Some(_)) => reverse(Reversal::GiveMetadata),
+            _ => unneeded(ContentProof::Proven),
         }
     }
 
@@ -265,7 +274,7 @@ impl UndoFacts<'_> {
     fn trashed(&self, to: &[u8]) -> Decided {
         match self.name {
             NameState::Free => {}
-            NameState::Foreseen => return reverse(Reversal::GiveMetadata),
+            NameState::Foreseen => return self.foreseen(),
             NameState::Taken(_) => {
                 // Never gone, or back already: by an earlier undo, or by another program.
                 let never = self.took_effect != Some(true) && self.is(UndoNeed::Original)?;
@@ -380,6 +389,20 @@ mod tests {
             assert_eq!(decide(&of_another), refused(Skip::Incomplete("mode")));
             let ours = [same, mode, is(GivenBack, true)];
             assert_eq!(decide(&ours), reversed(Reversal::GiveMetadata));
+        }
+    }
+
+    #[test]
+    fn a_file_that_would_be_there_by_then_gets_at_most_its_metadata() {
+        let trash = StepKind::Trash(b"/to".to_vec());
+        for kind in [StepKind::Hardlink, StepKind::Delete, trash] {
+            let decide = |lacks| {
+                let facts = step(&kind, NameState::Foreseen, Some(true));
+                decide(facts, &[(UndoNeed::Metadata, UndoFact::Lacks(lacks))])
+            };
+            let proven = UndoDecision::Unneeded(ContentProof::Proven);
+            assert_eq!(decide(None), proven, "{kind:?}");
+            assert_eq!(decide(Some("mode")), reversed(Reversal::GiveMetadata));
         }
     }
 

@@ -264,7 +264,8 @@ impl Undo<'_> {
                 false => Skip::Changed,
             });
         }
-        if self.would(found.dir.iter().chain([from]))? {
+        if self.would(found.dir.iter().chain([from, &held.file]))? {
+            self.would_lose(&held)?;
             self.overlay.rename_dir(&to, path);
             return Ok(UndoOutcome::Would { lost: Vec::new() });
         }
