@@ -59,7 +59,8 @@ pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
 
 pub fn move_files(args: &MoveArgs) -> Outcome<Exit> {
     let copy = &args.copy;
-    let written = copy.manifest.as_deref().filter(|name| *name != "none");
+    let written = copy.manifest.as_deref();
+    let written = written.filter(|name| *name != "none" && !is_dash(name));
     let given = Given::default().operands(&copy.paths);
     let written = written.map(Path::new);
     let mut session = Session::start("move", "move", &copy.common, &given, written)?;

@@ -266,7 +266,7 @@ fn of_record(
     let lacks_more = record
         .given
         .is_some_and(|given| order.given & !given & !LINKS != 0);
-    if is_alone || record.outdated || record.lacks && order.strict || lacks_more {
+    if is_alone || record.outdated || record.lacks && (order.strict || order.moves) || lacks_more {
         return Ok(NextStep::MakeOver);
     }
     let digest = match record.unsettled {
@@ -582,6 +582,12 @@ mod tests {
             ..RECORD
         };
         assert_eq!(is(lacks, strict, other), NextStep::MakeOver);
+        // Its source stays otherwise.
+        let moves = CopyOrder {
+            moves: true,
+            ..fails
+        };
+        assert_eq!(is(lacks, moves, other), NextStep::MakeOver);
         let NextStep::Skip(skipped) = is(lacks, fails, other) else {
             panic!("it is done");
         };

@@ -39,7 +39,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::slice;
 
 use bc_pool::Cancel;
-use bc_walk::job::Error;
+use bc_walk::job::{Error, ErrorKind};
 use bc_walk::{FileKind, OwnFile};
 use rustix::io::retry_on_intr;
 
@@ -210,6 +210,10 @@ pub fn move_files(
     refuse_within(&copy, &begun.top, &walked)?;
     refuse_copied_manifest(&copy, &begun.top, &walked)?;
     resume::start(&mut begun, &copy, observer);
+    if crosses && !copy.dry_run && !begun.log.is_kept() {
+        let text = "there is no journal, without which no source is removed: nothing is copied";
+        return Err(Error::new(ErrorKind::Refused, text));
+    }
     let tops = [begun.top.id.dev];
     let reported = DestinationObserver {
         observer,

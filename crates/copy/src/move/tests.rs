@@ -253,3 +253,18 @@ fn a_file_that_replaces_another_one_stays_itself() {
     assert_eq!((there.ino(), there.nlink()), (number, 1));
     assert!(!ground.at("from").exists() && ground.litter().is_empty());
 }
+
+/// Without a journal no source could be removed.
+#[test]
+fn without_a_journal_nothing_is_copied() {
+    let ground = Ground::new();
+    ground.write("from/file", b"content");
+    let Some(disk) = other_disk(&ground) else {
+        return;
+    };
+    let mut options = options(&ground, &disk.path().join("to"));
+    options.copy.state = None;
+    let (moved, _) = run(&options);
+    assert!(moved.unwrap_err().to_string().contains("no journal"));
+    assert!(ground.at("from/file").exists() && !disk.path().join("to").exists());
+}
