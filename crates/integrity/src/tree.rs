@@ -116,7 +116,7 @@ impl Tree {
             listing.kind(id),
             bc_walk::FileKind::Dir | bc_walk::FileKind::File
         );
-        plain && listing.follow(id) && listing.name(id).to_bytes() != ROOT
+        plain && listing.follow(id) && listing.name_bytes(id) != ROOT
     }
 
     /// Returns the role of a link in an entry that was found to be of this kind.
@@ -219,7 +219,7 @@ impl Tree {
             error: self.unread.failures.get(&id),
             ..EntryRef::from(stat)
         };
-        if view.kind == Kind::Dir && self.listing.name(id).to_bytes() == ROOT {
+        if view.kind == Kind::Dir && self.listing.name_bytes(id) == ROOT {
             view.dev = Some(stat.id.dev);
         }
         view
@@ -240,7 +240,7 @@ impl Tree {
     /// Returns the root's own stat, if the root is a directory.
     pub(crate) fn root(&self) -> Option<FileStat> {
         let first = EntryId(0);
-        let is_root = !self.listing.is_empty() && self.listing.name(first).to_bytes() == ROOT;
+        let is_root = !self.listing.is_empty() && self.listing.name_bytes(first) == ROOT;
         if is_root {
             self.listing.stat(first)
         } else {

@@ -172,6 +172,7 @@ impl Columns {
         Some(self.size_in(index, self.class(index, classes)?))
     }
 
+    #[inline]
     fn size_in(&self, index: usize, class: &AttributeClass) -> u64 {
         match class.is_device {
             true => 0,
@@ -183,11 +184,13 @@ impl Columns {
         Some(self.class(index, classes)?.dev)
     }
 
+    #[inline]
     fn class<'c>(&self, index: usize, classes: &'c [AttributeClass]) -> Option<&'c AttributeClass> {
         // None for `UNKNOWN`.
         classes.get(*self.class.get(index)? as usize)
     }
 
+    #[inline]
     pub(crate) fn meta(
         &self,
         index: usize,
@@ -210,6 +213,7 @@ impl Columns {
     }
 
     /// Returns an entry's metadata; `None` if less than everything was asked for.
+    #[inline]
     pub(crate) fn stat(
         &self,
         index: usize,

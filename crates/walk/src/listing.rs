@@ -216,7 +216,18 @@ impl Listing {
         CStr::from_bytes_until_nul(&arena[tag + 1..]).unwrap_or_default()
     }
 
+    /// Returns the [name](Listing::name) as bytes: less work, for loops. Looking for the end of each took
+    /// 2 % of a verification by metadata, and takes half of that.
+    #[inline]
+    pub fn name_bytes(&self, entry: EntryId) -> &[u8] {
+        let (arena, tag) = self.tag_at(entry);
+        let name = &arena[tag + 1..];
+        // The walk wrote the NUL.
+        &name[..memchr::memchr(0, name).unwrap_or(0)]
+    }
+
     /// Returns the directory that the name is in; for a root directory, itself.
+    #[inline]
     pub fn dir(&self, entry: EntryId) -> DirId {
         DirId(self.entry(entry).dir)
     }
@@ -253,6 +264,7 @@ impl Listing {
     }
 
     /// Returns all metadata, if the walk asked for full metadata of such entries.
+    #[inline]
     pub fn stat(&self, entry: EntryId) -> Option<FileStat> {
         let ino = self.entry(entry).ino;
         self.columns.stat(entry.0 as usize, ino, &self.classes)
@@ -294,7 +306,7 @@ impl Listing {
     /// Appends the path as it is printed: the root as given, a slash unless it ends in one,
     /// and the path below it.
     pub fn write_path(&self, entry: EntryId, out: &mut Vec<u8>) {
-        let name = self.name(entry).to_bytes();
+        let name = self.name_bytes(entry);
         let dir = self.entry(entry).dir;
         if name == b"." {
             out.extend_from_slice(&self.prefix(dir).path);
@@ -316,7 +328,7 @@ impl Listing {
     /// the entry is the root directory.
     pub fn write_relative(&self, entry: EntryId, out: &mut Vec<u8>) {
         self.write_below(self.entry(entry).dir, out);
-        out.extend_from_slice(self.name(entry).to_bytes());
+        out.extend_from_slice(self.name_bytes(entry));
     }
 
     /// Returns the number of directories that [`DirId`]s of this listing are below: ids are dense.
@@ -502,11 +514,13 @@ impl Listing {
         self.directories
     }
 
+    #[inline]
     fn entry(&self, entry: EntryId) -> &PackedEntry {
         &self.entries[entry.0 as usize]
     }
 
     /// Returns the arena and the position of the entry's tag in it.
+    #[inline]
     fn tag_at(&self, entry: EntryId) -> (&[u8], usize) {
         let entry = self.entry(entry);
         let dir = &self.dirs[entry.dir as usize];

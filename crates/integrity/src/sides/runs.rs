@@ -233,7 +233,7 @@ impl Seeker<'_> {
         if unsure || kind == Kind::Dir && self.touched == Some(stat.id) {
             return None;
         }
-        let (dir, name) = (listing.dir(id), listing.name(id).to_bytes());
+        let (dir, name) = (listing.dir(id), listing.name_bytes(id));
         if self.dir != Some(dir) {
             self.path.clear();
             listing.write_relative(id, &mut self.path);

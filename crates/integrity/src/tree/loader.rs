@@ -175,7 +175,7 @@ impl<'a> EntryLoader<'a> {
             }
             PathItem::Entry(id) => {
                 let listing = &self.tree.listing;
-                let (dir, name) = (listing.dir(id), listing.name(id).to_bytes());
+                let (dir, name) = (listing.dir(id), listing.name_bytes(id));
                 match self.prefix {
                     Some((same, len)) if same == dir => {
                         path.truncate(len);

@@ -83,6 +83,7 @@ fn hostile_names() {
     let listing = in_every_way(Given::Roots, &[tree.root()], &WalkOptions::default());
     assert_eq!(paths(&listing), naive(tree.0.path(), Entries::Files));
     for id in listing.ids() {
+        assert_eq!(listing.name_bytes(id), listing.name(id).to_bytes());
         assert_eq!(
             fs::metadata(PathBuf::from(OsString::from_vec(listing.path(id))))
                 .unwrap()
