@@ -324,7 +324,7 @@ fn refusals_and_warnings_name_their_path() {
         // An update has made a sound one of it.
         t.write("broken", &broken);
         let text = t.bc_line(&format!("integrity {line}")).go();
-        text.stderr_has(&format!("bc integrity: {path}: "));
+        text.stderr_has(format!("bc integrity: {path}: "));
         t.write("broken", &broken);
     }
 }
