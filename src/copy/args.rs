@@ -80,7 +80,7 @@ pub struct MoveArgs {
     #[command(flatten)]
     pub copy: CopyArgs,
     /// Remove a source even though its copy lacks some of its metadata
-    #[arg(long)]
+    #[arg(long, help_heading = None)]
     pub allow_lossy: bool,
 }
 

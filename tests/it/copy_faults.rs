@@ -50,13 +50,13 @@ pub const FAULTS: [(&str, &[&str]); 26] = [
     ("fchown", &["EPERM", "EINTR", "EIO", "EDQUOT"]),
     (
         "fsetxattr",
-        &["ENOSPC", "EDQUOT", "EIO", "EINTR", "ENOTSUP"],
+        &["ENOSPC", "EDQUOT", "EIO", "EINTR", "EOPNOTSUPP"],
     ),
     ("utimensat", &["EPERM", "EINTR", "EIO", "EROFS"]),
     ("statx", &["EIO", "EACCES"]),
     ("newfstatat", &["EIO", "EACCES"]),
     ("fstat", &["EIO"]),
-    ("flistxattr", &["EIO", "ENOTSUP"]),
+    ("flistxattr", &["EIO", "EOPNOTSUPP"]),
     ("getdents64", &["EIO"]),
 ];
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use bc_fs::meta::FullStat;
 use bc_fs::path::split;
-use bc_walk::{Error, FileKind};
+use bc_walk::{Error, FileKind, FileStat};
 use rustix::fs::{Access, AtFlags, StatxAttributes, StatxFlags, accessat, statx};
 use rustix::io::Errno;
 
@@ -61,14 +61,15 @@ pub(crate) fn run(job: &Job<'_>, sharing: u64) {
         job.plan.tree.write_target(item, &mut target);
         let foreseen = one(&mut worker, item, &target, &links);
         let foreseen = foreseen.and_then(|foreseen| match foreseen {
-            Some(made) => worker.may_make(item, &target, &made).map(|()| Some(made)),
+            Some(made) => {
+                let room = worker.may_make(item, &target, &made);
+                room.map(|room| Some((made, room)))
+            }
             None => Ok(None),
         });
         match foreseen {
-            Ok(Some(made)) => {
-                if made.is_read {
-                    bytes = bytes.saturating_add(room_for(job, item));
-                }
+            Ok(Some((made, room))) => {
+                bytes = bytes.saturating_add(room);
                 job.would_be(item, &made.over);
             }
             Ok(None) => {}
@@ -80,28 +81,29 @@ pub(crate) fn run(job: &Job<'_>, sharing: u64) {
 }
 
 /// Bytes that the copy of a file takes; holes take none.
-fn room_for(job: &Job<'_>, item: RootItem) -> u64 {
-    let size = job.plan.tree.size(item);
-    let stat = job.plan.tree.stat(item);
-    let keeps_holes = job.plan.options.sparse != When::Never;
-    let stored = stat.filter(|_| keeps_holes).map(|stat| stat.blocks * 512);
-    stored.map_or(size, |stored| stored.min(size))
+fn room_for(job: &Job<'_>, source: &FileStat) -> u64 {
+    let size = source.stamp.size;
+    match job.plan.options.sparse == When::Never {
+        true => size,
+        false => size.min(source.blocks * 512),
+    }
 }
 
 impl Worker<'_> {
-    /// Looks whether an entry could be made.
+    /// Looks whether an entry could be made, and returns the bytes that it would take.
     fn may_make(
         &mut self,
         item: RootItem,
         target: &[u8],
         made: &ForeseenEntry,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         let job = self.job;
-        if made.is_read {
-            self.open(item)?;
-        }
+        let room = match made.is_read {
+            true => room_for(job, &self.open(item)?.stat),
+            false => 0,
+        };
         let Some(dir) = &made.dir else {
-            return Ok(());
+            return Ok(room);
         };
         if let Err(errno) = takes_names(dir) {
             return Err(match job.plan.tree.kind(item) {
@@ -112,7 +114,7 @@ impl Worker<'_> {
         if made.over != Over::Nothing && stays_there(dir, split(target).1) {
             return Err(job.refused(target, "rename", Errno::PERM));
         }
-        Ok(())
+        Ok(room)
     }
 
     /// The same of a link or node, which is reported then.
