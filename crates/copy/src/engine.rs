@@ -230,7 +230,9 @@ pub(crate) fn start<'a>(
     }
     let manifest = manifest_target(options, &begun.top, &tree);
     let job = Job::new(options, begun, tree, manifest, progress, reported, cancel);
-    job.site.unnamed.store(may_be_unnamed(&job), Relaxed);
+    job.site
+        .unnamed
+        .store(may_be_unnamed(&job, tops.len()), Relaxed);
     job
 }
 

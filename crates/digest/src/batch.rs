@@ -231,7 +231,7 @@ impl Batch {
 
     /// Hashes messages that are all in memory. Gives `each` the position of a message and its digest,
     /// in the order in which messages end; with several algorithms once for each of them, in the
-    /// order given to [`Batch::new`]. Messages under way are forgotten.
+    /// order given to [`Batch::new`]. Begins ids below [`Batch::width`] anew.
     ///
     /// Nothing is allocated for a message: the way for very many short ones.
     ///

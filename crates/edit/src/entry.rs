@@ -1,7 +1,7 @@
 //! Entries of directories: links, renames and removals, each relative to the descriptor of a
 //! directory.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Mutex;
@@ -132,8 +132,8 @@ static LAST_RESORT: Mutex<()> = Mutex::new(());
 
 /// Renames; `EXIST` if the new name is taken. Where the file system does not promise that (NFS,
 /// some of FUSE), the name is given by a link, which never replaces anything either; where it has
-/// no links, and for directories, the name is looked at first, and another process that takes it
-/// before the rename loses.
+/// no links or shows each as a file of its own (sshfs), and for directories, the name is looked at
+/// first, and another process that takes it before the rename loses.
 ///
 /// # Errors
 /// Those of `renameat2`, `linkat` and `unlinkat`.
@@ -156,7 +156,10 @@ pub fn rename_new(
             errno: Errno::PERM | Errno::NOTSUP | Errno::NOSYS | Errno::MLINK | Errno::ACCESS,
             ..
         }) => {}
-        linked => return linked.and_then(|()| unlink(from_dir, from)),
+        Err(failed) => return Err(failed),
+        Ok(()) if is_one_file(from_dir, from, to_dir, to) => return unlink(from_dir, from),
+        // Whoever looks at the file by its new name would take it for another one.
+        Ok(()) => unlink(to_dir, to)?,
     }
     let _alone = LAST_RESORT.lock();
     let there = call("stat", || fs::statat(to_dir, to, AtFlags::SYMLINK_NOFOLLOW));
@@ -170,6 +173,21 @@ pub fn rename_new(
             errno: Errno::EXIST,
         }),
         Err(failed) => Err(failed),
+    }
+}
+
+/// True if two names lead to one file, or if that cannot be seen.
+fn is_one_file(
+    from_dir: BorrowedFd<'_>,
+    from: impl Arg + Copy,
+    to_dir: BorrowedFd<'_>,
+    to: impl Arg + Copy,
+) -> bool {
+    let one = fs::statat(from_dir, from, AtFlags::SYMLINK_NOFOLLOW);
+    let other = fs::statat(to_dir, to, AtFlags::SYMLINK_NOFOLLOW);
+    match (one, other) {
+        (Ok(one), Ok(other)) => (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino),
+        _ => true,
     }
 }
 

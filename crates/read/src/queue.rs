@@ -11,6 +11,8 @@ use crate::waits::{Call, CallHistory, Residency};
 /// `Choice::Auto` never makes one.
 pub(crate) struct ReadQueue<'a> {
     choice: Choice,
+    /// True if the way was to be chosen by what calls wait for, whatever the kernel has refused since.
+    auto: bool,
     slots: usize,
     ring: Option<Ring<'a>>,
     refused: Option<Error>,
@@ -42,6 +44,7 @@ impl<'a> ReadQueue<'a> {
     pub(crate) fn new(choice: Choice, slots: usize, residency: &Residency) -> ReadQueue<'a> {
         ReadQueue {
             choice,
+            auto: choice == Choice::Auto,
             slots,
             ring: None,
             refused: None,
@@ -73,9 +76,10 @@ impl<'a> ReadQueue<'a> {
         self.choice == Choice::Sync
     }
 
-    /// True if the way is chosen by what calls wait for.
+    /// True if the way is chosen by what calls wait for. Without a ring that decides how many workers
+    /// make plain calls.
     pub(crate) fn chooses(&self) -> bool {
-        self.choice == Choice::Auto
+        self.auto
     }
 
     /// Returns the way to read a file for which the ring need not be considered: plain calls are
@@ -198,6 +202,17 @@ mod tests {
         for _ in 0..STEADY {
             assert_eq!(queue.way(Call::Read), FirstTry::Cached);
             queue.hit();
+        }
+    }
+
+    /// Or no worker would ever join at a server where the kernel has no ring.
+    #[test]
+    fn a_refused_ring_changes_nothing_about_who_chooses() {
+        for choice in [Choice::Auto, Choice::Uring] {
+            let mut queue = queue(choice);
+            assert!(queue.abandon(Errno::PERM).is_empty());
+            assert!(queue.is_plain() && queue.ring().is_none());
+            assert_eq!(queue.chooses(), choice == Choice::Auto);
         }
     }
 

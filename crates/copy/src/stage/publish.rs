@@ -449,10 +449,10 @@ pub(crate) const UNNAMED_EACH: u64 = 2 * (128 + 32);
 
 /// True if a copy may make such stages. Files that must be on the disk before they have their
 /// names, that are read back by name, or that replace others have a name from the start. The usual
-/// workers have room for it; others join as far as there is room for theirs.
-pub(crate) fn may_be_unnamed(job: &Job<'_>) -> bool {
+/// workers have room for it at each destination; others join as far as there is room for theirs.
+pub(crate) fn may_be_unnamed(job: &Job<'_>, destinations: usize) -> bool {
     let options = job.plan.options;
-    let workers = options.workers.max(1) as u64;
+    let workers = (options.workers.max(1) * destinations.max(1)) as u64;
     options.durability == Durability::None
         && options.read_back == ReadBack::None
         && matches!(options.on_conflict, OnConflict::Fail | OnConflict::Skip)

@@ -507,7 +507,8 @@ impl<C: Consumer> Pump<'_, C> {
         }
         match way {
             _ if place.waits == Waits::Unsaid && self.queue.chooses() => {
-                if self.hand.is_joined() || !self.open_latency.queues() {
+                let has_ring = !self.queue.is_plain();
+                if !has_ring || self.hand.is_joined() || !self.open_latency.queues() {
                     let open = || self.opener.open(&place.dir, entry);
                     return self.open_latency.timed(open).map(Some);
                 }
