@@ -64,7 +64,10 @@ impl Worker<'_> {
         self.volume(place.item, source.id.dev);
         let (root, _) = self.job.plan.tree.root(place.item);
         if self.job.site.new_roots[root].load(Relaxed) {
-            return Ok(Decision::Copy(place));
+            return match self.job.plan.options.moves {
+                true => self.give_link(place, source),
+                false => Ok(Decision::Copy(place)),
+            };
         }
         match self.decide_entry(place, &EntryWanted::File, source)? {
             Decision::Copy(place) if self.job.plan.options.moves => self.give_link(place, source),

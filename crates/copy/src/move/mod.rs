@@ -35,6 +35,7 @@ mod rename;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::slice;
 
@@ -127,6 +128,7 @@ pub fn move_files(
     observer: &Observer<'_>,
 ) -> Result<Moved, Error> {
     check(options)?;
+    refuse_nested(&options.copy)?;
     let relay = Relay::new(observer);
     let observer: &Observer<'_> = &|event| relay.report(event);
     let copy = &options.copy;
@@ -187,11 +189,6 @@ pub fn move_files(
         moved.resumable = begun.log.is_kept();
         return Ok(moved);
     }
-    if moved.renamed > 0 && matches!(copy.manifest, ManifestPlace::File(_)) {
-        observer(Event::Warning(
-            "what was renamed is not in the manifest: bc integrity manifest records it",
-        ));
-    }
     begun.top.names = rest.names;
     let mut copy = copy.clone();
     if !crosses && copy.manifest == ManifestPlace::Destination {
@@ -206,9 +203,21 @@ pub fn move_files(
         moved.resumable = begun.log.is_kept();
         return Ok(moved);
     }
-    engine::refuse_too_many(&copy, 1, &walked)?;
-    refuse_within(&copy, &begun.top, &walked)?;
-    refuse_copied_manifest(&copy, &begun.top, &walked)?;
+    let checked = engine::refuse_too_many(&copy, 1, &walked)
+        .and_then(|()| refuse_within(&copy, &begun.top, &walked))
+        .and_then(|()| refuse_copied_manifest(&copy, &begun.top, &walked));
+    match checked {
+        Err(error) if moved.renamed > 0 => {
+            let text = format!("{error}: what could not be renamed stays");
+            observer(Event::Warning(&text));
+            let left = walked.len() as u64;
+            moved.walked += missing + left;
+            moved.failed += missing + left;
+            moved.resumable = begun.log.is_kept();
+            return Ok(moved);
+        }
+        checked => checked?,
+    }
     resume::start(&mut begun, &copy, observer);
     if crosses && !copy.dry_run && !begun.log.is_kept() {
         let text = "there is no journal, without which no source is removed: nothing is copied";
@@ -317,6 +326,45 @@ fn check(options: &MoveOptions) -> Result<(), Error> {
     Ok(())
 }
 
+/// Refuses a source that another one holds: it would be gone, or be taken for changed, once that one
+/// is moved.
+fn refuse_nested(options: &CopyOptions) -> Result<(), Error> {
+    if options.sources.len() < 2 {
+        return Ok(());
+    }
+    let mut dirs = HashMap::new();
+    let named = || options.sources.iter().enumerate();
+    for (number, source) in named() {
+        let there = stat_at(rustix::fs::CWD, source).ok();
+        dirs.extend(
+            there
+                .filter(|there| there.kind() == FileKind::Dir)
+                .map(|there| (there.id, number)),
+        );
+    }
+    let mut above = HashMap::new();
+    for (number, source) in named() {
+        let path = source.as_bytes();
+        let parent = dir_and_name(path).0;
+        let holders = above.entry(parent).or_insert_with(|| {
+            // What cannot be opened is reported when its turn has come.
+            let parent = bc_fs::dirfd::open_root(parent).ok();
+            parent.and_then(|parent| destination::ancestors(&parent).ok())
+        });
+        let own = stat_at(rustix::fs::CWD, source).ok().map(|own| own.id);
+        let all = holders.iter().flatten().chain(&own);
+        let mut holders = all.filter_map(|id| dirs.get(id));
+        if let Some(holder) = holders.find(|holder| **holder != number) {
+            let text = format!(
+                "is in another source, {}: name one of them",
+                bc_fs::Escaped(options.sources[*holder].as_bytes())
+            );
+            return Err(usage_at(path, text));
+        }
+    }
+    Ok(())
+}
+
 /// A source that is not there.
 struct MissingSource {
     number: u64,
@@ -328,7 +376,7 @@ impl MissingSource {
     /// True if an earlier run of several sources has renamed it.
     fn is_renamed(
         &self,
-        renamed: &std::collections::HashMap<u64, bc_walk::Identity>,
+        renamed: &HashMap<u64, bc_walk::Identity>,
         top: &destination::Top,
     ) -> bool {
         let there = stat_at(&top.fd, &self.name[..]).map(|there| there.id.ino);

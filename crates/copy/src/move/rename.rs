@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use bc_edit::metadata::{set_times_at, times_of};
 use bc_edit::{content, entry};
 use bc_fs::Escaped;
-use bc_fs::call::FailedCall;
+use bc_fs::call::{FailedCall, call};
 use bc_fs::dirfd;
 use bc_fs::mount::mount_number;
 use bc_pool::Cancel;
@@ -26,7 +26,7 @@ use crate::destination::{Source, Top, dir_and_name};
 use crate::error::system_error;
 use crate::event::{CopyProgress, Event, Observer};
 use crate::meta::{fstat, stat, stat_at};
-use crate::options::CopyOptions;
+use crate::options::{CopyOptions, ManifestPlace};
 use crate::resume::journal::Log;
 use crate::resume::record;
 use crate::sources::shown_below;
@@ -108,10 +108,18 @@ impl<'a> Renamer<'a> {
         let path = source.path.as_bytes();
         let (dir, own_name) = dir_and_name(path);
         let own_name = own_name.unwrap_or_default();
-        let opened = dirfd::open_root(dir);
-        let from = opened.map_err(|failed| system_error(path, "open directory", failed))?;
-        if self.options.walk.leaves_out() {
-            // What is left out stays, so that no directory goes as a whole.
+        let from = match dirfd::open_root(dir) {
+            Ok(from) => from,
+            Err(failed) => {
+                // Others may have been renamed by now.
+                self.fail(path.to_vec(), failed);
+                return Ok(true);
+            }
+        };
+        let is_listed = matches!(self.options.manifest, ManifestPlace::File(_));
+        if self.options.walk.leaves_out() || is_listed {
+            // What is left out stays, and what is to be in a manifest is read, so that no directory
+            // goes as a whole.
             self.crosses |= !is_one_mount(&from, &self.top.fd);
             return Ok(false);
         }
@@ -133,9 +141,7 @@ impl<'a> Renamer<'a> {
             Ok(RenameFate::Renamed) => {
                 self.done(name);
                 if !self.options.dry_run {
-                    let failed = |failed: FailedCall| system_error(path, failed.op, failed);
-                    content::sync_dir(&self.top.fd).map_err(failed)?;
-                    content::sync_dir(&from).map_err(failed)?;
+                    self.sync(path, [&self.top.fd, &from]);
                 }
                 Ok(true)
             }
@@ -244,8 +250,7 @@ impl<'a> Renamer<'a> {
             }
         }
         if renamed {
-            content::sync_dir(to)?;
-            content::sync_dir(from)?;
+            self.sync(path, [to, from]);
             // The directory itself is still to be taken over, with the time that it had.
             let _ = set_times_at(from, c".", &times_of(&before));
         }
@@ -280,6 +285,27 @@ impl<'a> Renamer<'a> {
                 })
             }
             Err(failed) => Err(failed),
+        }
+    }
+
+    /// Forces what was renamed from one directory to another to the disk. It is renamed in any case,
+    /// so that a failure is a warning. `path`: what was renamed, or was in it.
+    fn sync(&self, path: &[u8], dirs: [&OwnedFd; 2]) {
+        let one = |dir: &OwnedFd, other: &OwnedFd| match content::sync_dir(dir) {
+            // It may be written to and not read: their file system is one.
+            Err(failed) if matches!(failed.errno, Errno::ACCESS | Errno::PERM) => {
+                let other = dirfd::relist(other).map_err(|_| failed)?;
+                call("syncfs", || rustix::fs::syncfs(&other))
+            }
+            synced => synced,
+        };
+        let [to, from] = dirs;
+        if let Err(failed) = one(to, from).and_then(|()| one(from, to)) {
+            let text = format!(
+                "{}: renamed, but not forced to the disk: {failed}",
+                Escaped(path)
+            );
+            (self.observer)(Event::Warning(&text));
         }
     }
 
