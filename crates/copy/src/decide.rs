@@ -389,7 +389,7 @@ impl Worker<'_> {
     fn has_all(&mut self, wanted: &FileMetadata, there: BorrowedFd<'_>, now: &FileStat) -> bool {
         let preserve = self.job.plan.options.preserve;
         let mut found = || self.xattrs.of_file(there);
-        meta::is_given_as_far(wanted, now, preserve)
+        self.job.means.giving.is_given(wanted, now)
             && (!preserve.xattrs || found().is_ok_and(|found| meta::has_xattrs(wanted, &found)))
     }
 

@@ -302,8 +302,7 @@ impl Worker<'_> {
             let found = dir.and_then(|dir| self.xattrs.of_file(dir.as_fd()).ok());
             let has_xattrs = || found.is_some_and(|found| meta::has_xattrs(&wanted, &found));
             // It has the time that its source had before its entries were removed.
-            if meta::is_given_as_far(&wanted, &now, preserve) && (!preserve.xattrs || has_xattrs())
-            {
+            if job.means.giving.is_given(&wanted, &now) && (!preserve.xattrs || has_xattrs()) {
                 return Ok(EntryOutcome {
                     meta: job.recorded_meta(&now),
                     ..EntryOutcome::new(item, EntryState::Before)
@@ -387,7 +386,6 @@ impl Worker<'_> {
         if FileStat::from(&raw).kind() != FileKind::Dir {
             return Err(Error::of_kind(path(), "stat", bc_walk::ErrorKind::Changed));
         }
-        let preserve = self.job.plan.options.preserve;
         let way = [own_path(&*place).as_bytes(), b"/", name.to_bytes()].concat();
         // It is there: what is not is /proc. Not everybody may open it who may see its attributes.
         let open = || {
@@ -395,11 +393,11 @@ impl Worker<'_> {
             retry_on_intr(|| rustix::fs::openat(&*place, name, flags, Mode::empty()))
         };
         let failed = |errno| Error::new(path(), "getxattr", errno);
-        match self.xattrs.metadata(&raw, Attributed::At(&way), preserve) {
+        match self.metadata(item, &raw, Attributed::At(&way)) {
             Err(Errno::NOENT) => {
                 let open = open().map_err(failed)?;
                 let source = Attributed::Open(open.as_fd());
-                let wanted = self.xattrs.metadata(&raw, source, preserve);
+                let wanted = self.metadata(item, &raw, source);
                 wanted.map_err(failed)
             }
             wanted => wanted.map_err(failed),

@@ -253,7 +253,7 @@ impl<'a> Job<'a> {
         let means = JobMeans {
             log: begun.log,
             unrecorded: AtomicBool::new(false),
-            giving: Giving::new(options.preserve),
+            giving: Giving::new(options.preserve, options.moves),
             progress,
             observer,
             relay,

@@ -24,18 +24,21 @@ const LABEL: &[u8] = b"security.selinux";
 pub(crate) struct Giving {
     pub(crate) preserve: Preserve,
     pub(crate) times: GivenTimes,
+    /// True if what users other than root cannot give counts as lost, because the source goes.
+    is_strict: bool,
     umask: u32,
     /// User and group of new files.
     own: (u32, u32),
 }
 
 impl Giving {
-    pub(crate) fn new(preserve: Preserve) -> Giving {
+    pub(crate) fn new(preserve: Preserve, is_strict: bool) -> Giving {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
         let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
         Giving {
             preserve,
+            is_strict,
             times: match preserve.times {
                 true => GivenTimes::Both,
                 false => GivenTimes::Kept,
@@ -92,20 +95,21 @@ impl Giving {
             && !wanted.xattrs.iter().any(|(name, _)| is_acl(name));
         fits.then_some(bits)
     }
+
+    /// True if a file has the wanted owner, as far as this user may give one, and the wanted
+    /// permission bits, where they are preserved.
+    pub(crate) fn is_given(&self, wanted: &FileMetadata, file: &FileStat) -> bool {
+        let Preserve { mode, owner, .. } = self.preserve;
+        let is_any = !owner || !is_root() && !self.is_strict;
+        (is_any || (file.uid, file.gid) == (wanted.uid, wanted.gid))
+            && (!mode || file.mode & 0o7777 == wanted.mode)
+    }
 }
 
 /// True if a file has these attributes and no others, except its label: the system gives labels by
 /// the place.
 pub(crate) fn has_xattrs(wanted: &FileMetadata, found: &Xattrs) -> bool {
     wanted.differing_xattrs(found).all(|name| name == LABEL)
-}
-
-/// True if a file has the wanted owner, as far as this user may give one, and the wanted permission
-/// bits, where they are preserved.
-pub(crate) fn is_given_as_far(wanted: &FileMetadata, file: &FileStat, preserve: Preserve) -> bool {
-    let is_own = !preserve.owner || !is_root();
-    (is_own || (file.uid, file.gid) == (wanted.uid, wanted.gid))
-        && (!preserve.mode || file.mode & 0o7777 == wanted.mode)
 }
 
 /// Metadata that could not be given.
@@ -149,6 +153,12 @@ impl SourceXattrs {
         Ok(list.map(|list| list.to_vec()))
     }
 
+    /// True if attributes were left out, of the last file that was asked for all of them, because
+    /// this user may not read them.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.0.is_partial()
+    }
+
     /// Returns the metadata of a source with this `stat`, as far as copies are to have it.
     pub(crate) fn metadata(
         &mut self,
@@ -187,7 +197,7 @@ pub(crate) fn give(
         true => PresentAcl::Inherited,
         false => PresentAcl::Kept,
     };
-    report(wanted.give(file, &giving.parts(wanted, acl)), lost);
+    report(wanted.give(file, &giving.parts(wanted, acl)), giving, lost);
 }
 
 /// Gives a directory, which others may use already, the wanted metadata. `bits` are the permission bits of one that
@@ -213,7 +223,7 @@ pub(crate) fn give_dir(
             false => GivenMode::Kept,
         };
     }
-    report(wanted.give(dir, &parts), lost);
+    report(wanted.give(dir, &parts), giving, lost);
 }
 
 /// Gives attributes and times alone.
@@ -228,21 +238,22 @@ pub(crate) fn give_rest(
         mode: GivenMode::Kept,
         ..giving.parts(wanted, PresentAcl::Kept)
     };
-    report(wanted.give(file, &parts), lost);
+    report(wanted.give(file, &parts), giving, lost);
 }
 
-/// Adds what counts as lost. It is no failure that users other than root cannot give files away, nor
-/// that the policy gives another label.
-fn report(not_given: Vec<NotGiven<'_>>, lost: &mut Vec<LostMeta>) {
+/// Adds what counts as lost. It is no failure that users other than root cannot give files away,
+/// unless the source goes, nor that the policy gives another label.
+fn report(not_given: Vec<NotGiven<'_>>, giving: &Giving, lost: &mut Vec<LostMeta>) {
+    let is_strict = giving.is_strict;
     let has_owner = !not_given.iter().any(|one| one.part == MetadataPart::Owner);
     for NotGiven { part, errno } in not_given {
         let op = match part {
-            MetadataPart::Owner if is_root() => "chown",
+            MetadataPart::Owner if is_strict || is_root() => "chown",
             MetadataPart::Owner | MetadataPart::Attribute(LABEL) => continue,
             MetadataPart::InheritedAcl => "remove inherited ACL",
             MetadataPart::Attribute(_) | MetadataPart::Capabilities => "setxattr",
             MetadataPart::Times => "utimens",
-            MetadataPart::SetId if !has_owner => continue,
+            MetadataPart::SetId if !has_owner && !is_strict => continue,
             MetadataPart::Mode | MetadataPart::SetId => "chmod",
         };
         lost.push(LostMeta { op, errno });
@@ -304,7 +315,7 @@ mod tests {
         let giving = |uid| Giving {
             umask: 0o022,
             own: (uid, wanted.gid),
-            ..Giving::new(Preserve::ALL)
+            ..Giving::new(Preserve::ALL, false)
         };
         let (root, user) = (giving(0), giving(1000));
         (wanted.uid, wanted.mode) = (1000, 0o444);

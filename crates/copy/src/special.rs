@@ -82,9 +82,7 @@ impl Worker<'_> {
             let thing = thing(dir, name, &raw).map_err(failed("readlink"))?;
             let path = [own_path(dir).as_bytes(), b"/", name.to_bytes()].concat();
             let source = Attributed::At(&path);
-            let wanted = self
-                .xattrs
-                .metadata(&raw, source, job.plan.options.preserve);
+            let wanted = self.metadata(place.item, &raw, source);
             let wanted = match wanted {
                 // It was there just now: there is no way to it without /proc.
                 Err(Errno::NOENT) => {
@@ -185,7 +183,7 @@ impl Worker<'_> {
     ) -> bool {
         let preserve = self.job.plan.options.preserve;
         // A link has no permission bits of its own, and they are the same everywhere.
-        if !meta::is_given_as_far(wanted, now, preserve) {
+        if !self.job.means.giving.is_given(wanted, now) {
             return false;
         }
         let way = [own_path(&place.dir.fd).as_bytes(), b"/", place.name()].concat();

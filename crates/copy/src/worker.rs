@@ -2,7 +2,7 @@
 //! systems of sources that it has met, and files that wait for their names.
 
 use std::ops::Range;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -16,6 +16,7 @@ use bc_fs::volume::{uuid_at, volume_at};
 use bc_pool::{Cursor, Growth, Tables, WorkerBatches, WorkerHandle, Workers};
 use bc_read::Opener;
 use bc_walk::{DirFdCache, Error, ErrorKind, FileStat, Identity};
+use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use crate::job::{Job, descriptors};
@@ -153,10 +154,24 @@ impl<'a> Worker<'a> {
             }
         }
         let source = Attributed::Open(open.file.as_fd());
-        let wanted = self
-            .xattrs
-            .metadata(&raw, source, self.job.plan.options.preserve);
+        let wanted = self.metadata(item, &raw, source);
         wanted.map_err(failed("getxattr"))
+    }
+
+    /// Returns the metadata of a source with this `stat`, as far as copies are to have it. What a
+    /// move may not read is lacking.
+    pub(crate) fn metadata(
+        &mut self,
+        item: RootItem,
+        stat: &Stat,
+        source: Attributed<'_, BorrowedFd<'_>>,
+    ) -> Result<FileMetadata, Errno> {
+        let preserve = self.job.plan.options.preserve;
+        let wanted = self.xattrs.metadata(stat, source, preserve)?;
+        if preserve.xattrs && self.xattrs.is_partial() {
+            self.job.lacks(item);
+        }
+        Ok(wanted)
     }
 
     /// Opens the directory that an entry of a listing is in, at its source.

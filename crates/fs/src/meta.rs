@@ -402,6 +402,7 @@ pub struct XattrReader {
     names: Vec<u8>,
     value: Vec<u8>,
     left_out: &'static [Errno],
+    is_partial: bool,
 }
 
 impl XattrReader {
@@ -413,7 +414,13 @@ impl XattrReader {
             names: vec![0; 1024],
             value: vec![0; 1024],
             left_out,
+            is_partial: false,
         }
+    }
+
+    /// True if [`all`](XattrReader::all) has last left out an attribute that this user may not read.
+    pub fn is_partial(&self) -> bool {
+        self.is_partial
     }
 
     /// Returns all attributes that this user may see; none where the file system has none.
@@ -425,7 +432,9 @@ impl XattrReader {
             names,
             value,
             left_out,
+            is_partial,
         } = self;
+        *is_partial = false;
         let listed = sized("listxattr", names, |names| match &of {
             Attributed::Open(file) => fs::flistxattr(file, names),
             Attributed::At(path) => fs::llistxattr(*path, names),
@@ -443,7 +452,9 @@ impl XattrReader {
         for name in listed.filter(|name| !name.is_empty()) {
             match get(&of, name, value) {
                 Ok(value) => all.push((name.to_vec(), value.to_vec())),
-                Err(failed) if left_out.contains(&failed.errno) => {}
+                Err(failed) if left_out.contains(&failed.errno) => {
+                    *is_partial |= matches!(failed.errno, Errno::PERM | Errno::ACCESS);
+                }
                 Err(failed) => return Err(failed),
             }
         }

@@ -51,7 +51,7 @@ use crate::event::{Copied, CopyProgress, Event, Observer, Relay};
 use crate::job::{DestinationObserver, Job};
 use crate::manifest::{refuse_copied_manifest, refuse_foreign_manifest, refuse_odd_manifest};
 use crate::meta::stat_at;
-use crate::options::{CopyOptions, Durability, ManifestPlace, ReadBack};
+use crate::options::{CopyOptions, Durability, ManifestPlace, Preserve, ReadBack};
 use crate::resume::journal::Log;
 use crate::resume::{self, aside};
 use crate::sources::{refuse_within, unopened, walk};
@@ -221,6 +221,11 @@ pub fn move_files(
     resume::start(&mut begun, &copy, observer);
     if crosses && !copy.dry_run && !begun.log.is_kept() {
         let text = "there is no journal, without which no source is removed: nothing is copied";
+        return Err(Error::new(ErrorKind::Refused, text));
+    }
+    if crosses && copy.preserve != Preserve::ALL && !options.allow_lossy {
+        let text = "metadata that --preserve leaves out would be lost with the sources: nothing is \
+                    copied; --allow-lossy moves them all the same";
         return Err(Error::new(ErrorKind::Refused, text));
     }
     let tops = [begun.top.id.dev];

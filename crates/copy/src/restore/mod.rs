@@ -232,7 +232,7 @@ pub fn restore(
             dirs: Dirs::new(std::mem::take(&mut records.dirs)),
             id,
             stages,
-            giving: Giving::new(Preserve::ALL),
+            giving: Giving::new(Preserve::ALL, false),
             cancel: work.cancel,
             progress: work.progress,
             observer,

@@ -204,11 +204,13 @@ impl Worker<'_> {
             is_durable: job.plan.options.durability == Durability::File,
         };
         let complete = stage.complete(&order, &mut self.lost);
-        place.is_whole = self.lost.is_empty();
+        let is_given = self.lost.is_empty();
         job.lost(place.item, &mut self.lost);
+        // Of a move something may have been lost when it was read.
+        place.is_whole = is_given && !(job.plan.options.moves && job.is_lossy(place.item));
         let complete =
             complete.map_err(|failed| job.refused(&place.target, failed.op, failed.errno))?;
-        if job.plan.options.strict && !place.is_whole {
+        if job.plan.options.strict && !is_given {
             complete.remove(&place.dir);
             return Err(incomplete(job.shown(&place.target)));
         }
