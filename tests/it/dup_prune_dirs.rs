@@ -170,7 +170,7 @@ fn what_makes_no_sense_is_refused() {
     for (line, text) in [
         (
             "--action=hardlink .",
-            "--dirs goes with --action=delete and --action=move:DIR",
+            "--dirs goes with --action=delete, --action=trash and --action=move:DIR",
         ),
         ("--action=delete .", "it needs --yes"),
         (
