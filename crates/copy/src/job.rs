@@ -270,6 +270,7 @@ impl<'a> Job<'a> {
                 given: given(options.preserve),
                 goes_on,
                 moves: options.moves,
+                removes: begun.known.removes,
                 is_anew: begun.known.is_anew(),
                 is_doubtful: begun.known.is_doubtful(),
             },

@@ -23,6 +23,8 @@ pub(crate) struct CopyOrder {
     pub(crate) goes_on: bool,
     /// True if sources are removed in the end.
     pub(crate) moves: bool,
+    /// True if an earlier run has removed sources: what it copied may be all that is left of them.
+    pub(crate) removes: bool,
     /// True if what the earlier run did is done again.
     pub(crate) is_anew: bool,
     /// True if a power cut may have taken records, or data, of the earlier run.
@@ -232,6 +234,14 @@ fn file_of_earlier_run(
     let record = facts.record.ok_or(Fact::Record)?;
     let is_foreign = record.is_some_and(|record| record.is_foreign);
     if let Some(record) = record.filter(|record| !record.is_foreign) {
+        // It may be the only copy of a source that was removed, whose name another file has now:
+        // what that one lacks is the user's.
+        let is_left = order.removes
+            && (record.is_of_other
+                || record.unsettled && !matches!(facts.content(false)?, Compared::Same(_)));
+        if is_left {
+            return Ok(None);
+        }
         return of_record(order, facts, &record).map(Some);
     }
     if there.is_in_new_root {
@@ -245,6 +255,8 @@ fn file_of_earlier_run(
         return Ok(None);
     }
     Ok(match facts.content(there.may_be_torn(order))? {
+        // What is merely equal may be the source, seen by another way: no removal follows from it.
+        Compared::Same(_) if order.moves => there.is_ours.then_some(NextStep::MakeOver),
         // What the copy cannot be known to have made has to have all that it would be given.
         Compared::Same(digest) if is_known || facts.is_given()? => {
             Some(NextStep::Skip(SkippedEntry::done(digest)))
@@ -276,12 +288,13 @@ fn of_record(
             Compared::Less | Compared::Other => return Ok(NextStep::MakeOver),
         },
     };
-    if record.is_set_aside && !facts.is_given()? {
+    let is_by_bytes = !record.is_proven;
+    if (record.is_set_aside || order.moves && is_by_bytes) && !facts.is_given()? {
         return Ok(NextStep::MakeOver);
     }
     Ok(NextStep::Skip(SkippedEntry {
         lacks: record.lacks,
-        is_by_bytes: !record.is_proven,
+        is_by_bytes,
         ..SkippedEntry::done(digest)
     }))
 }
@@ -298,6 +311,10 @@ fn special_of_earlier_run(
     let may_be_ours = is_begun || goes_on && order.is_doubtful;
     if !may_be_ours || !matches!(facts.content(false)?, Compared::Same(_)) {
         return Ok(None);
+    }
+    if order.moves && !is_begun {
+        // What is merely equal may be the source, seen by another way.
+        return Ok(there.is_ours.then_some(NextStep::MakeOver));
     }
     if there.is_of_now && facts.is_given()? {
         return Ok(Some(NextStep::Skip(SkippedEntry::done(None))));
@@ -361,6 +378,7 @@ mod tests {
         size: 1,
         is_proven: true,
         outdated: false,
+        is_of_other: false,
         unsettled: false,
         is_set_aside: false,
         is_foreign: false,
@@ -375,6 +393,7 @@ mod tests {
             given: 0,
             goes_on: false,
             moves: false,
+            removes: false,
             is_anew: false,
             is_doubtful: false,
         }
@@ -599,6 +618,27 @@ mod tests {
         assert_eq!(is(given, gives(1 << 5), other), done());
         assert_eq!(is(given, gives(1 << 5 | LINKS), other), done());
         assert_eq!(is(given, gives(1 << 5 | 1 << 6), other), NextStep::MakeOver);
+        // What the source was moved to is no copy of the file that has its name now.
+        let removes = CopyOrder {
+            removes: true,
+            ..moves
+        };
+        let refused = NextStep::Refuse(NameTaken::Exists);
+        let of_other = NamedRecord {
+            is_of_other: true,
+            ..outdated
+        };
+        assert_eq!(is(of_other, moves, same), NextStep::MakeOver);
+        assert_eq!(is(of_other, removes, same), refused);
+        assert_eq!(is(outdated, removes, same), NextStep::MakeOver);
+        assert_eq!(is(unsettled, removes, same), done());
+        assert_eq!(is(unsettled, removes, other), refused);
+        assert_eq!(is(RECORD, removes, other), done());
+        let by_bytes = NamedRecord {
+            is_proven: false,
+            ..RECORD
+        };
+        assert_eq!(is(by_bytes, moves, same), NextStep::MakeOver);
         // A copy of another volume's file is the user's.
         let foreign = NamedRecord {
             is_foreign: true,
@@ -680,6 +720,42 @@ mod tests {
             next(&kept, &asked),
             NextStep::Need(Fact::Content { is_torn })
         );
+    }
+
+    /// The destination may be another view of the source.
+    #[test]
+    fn no_removal_follows_from_equal_bytes() {
+        let ours = Occupant {
+            is_ours: true,
+            is_of_now: true,
+            ..Occupant::default()
+        };
+        let (other, named) = (
+            Occupant {
+                is_ours: false,
+                ..ours
+            },
+            Occupant {
+                is_ours: false,
+                is_named: true,
+                ..ours
+            },
+        );
+        let order = CopyOrder {
+            moves: true,
+            ..after_a_cut(OnConflict::Fail)
+        };
+        let refused = NextStep::Refuse(NameTaken::Exists);
+        for subject in SUBJECTS {
+            let is = |there| {
+                let mut facts = facts(subject, there);
+                (facts.content, facts.is_given) = (Some(Compared::Same(None)), Some(true));
+                next(&order, &facts)
+            };
+            assert_eq!(is(ours), NextStep::MakeOver, "{subject:?}");
+            assert_eq!(is(other), refused, "{subject:?}");
+            assert_eq!(is(named), refused, "{subject:?}");
+        }
     }
 
     #[test]

@@ -254,6 +254,33 @@ fn a_file_that_replaces_another_one_stays_itself() {
     assert!(!ground.at("from").exists() && ground.litter().is_empty());
 }
 
+/// What was moved is all that is left of it: a file that has its old name by now is another one.
+#[test]
+fn what_was_moved_is_never_replaced_by_the_next_run() {
+    for restart in [false, true] {
+        let ground = Ground::new();
+        ground.write("from/scan", b"the first");
+        ground.write("from/stays", b"content");
+        fs::hard_link(ground.at("from/stays"), ground.at("outside")).unwrap();
+        let Some(disk) = other_disk(&ground) else {
+            return;
+        };
+        let to = disk.path().join("to");
+        let mut options = options(&ground, &to);
+        options.copy.target = crate::Target::Exactly;
+        let moved = run(&options).0.unwrap();
+        assert!(moved.moved == 1 && moved.resumable, "{moved:?}");
+        ground.write("from/scan", b"the second");
+        options.copy.restart = restart;
+        let (moved, reported) = run(&options);
+        assert_eq!(moved.unwrap().failed, 1, "{reported:?}");
+        let named = reported.iter().any(|line| line.contains("File exists"));
+        assert!(named, "{reported:?}");
+        assert_eq!(fs::read(to.join("scan")).unwrap(), b"the first");
+        assert_eq!(fs::read(ground.at("from/scan")).unwrap(), b"the second");
+    }
+}
+
 /// Without a journal no source could be removed.
 #[test]
 fn without_a_journal_nothing_is_copied() {

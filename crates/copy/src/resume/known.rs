@@ -139,6 +139,8 @@ pub(crate) struct NamedRecord {
     pub(crate) is_proven: bool,
     /// True if the source is another one now, or in another state: it is to be copied again.
     pub(crate) outdated: bool,
+    /// True if it is the copy of another file than the source now is, or of another state of it.
+    pub(crate) is_of_other: bool,
     /// True if the source was written to so shortly before that equal times prove nothing: the two
     /// are to be compared.
     pub(crate) unsettled: bool,
@@ -186,10 +188,12 @@ impl KnownWork {
             touched.stamp.ctime_ns = source.stamp.ctime_ns;
             let is_set_aside =
                 is_other && self.removes && touched.judge(&source) != Judgement::Other;
+            let is_of_other = nth > 0 || is_other && !is_set_aside;
             NamedRecord {
                 // Devices have other numbers after a restart; where a volume is not known, as in
                 // records of earlier versions, it is taken for the same.
-                outdated: self.anew || nth > 0 || is_other && !is_set_aside,
+                outdated: self.anew || is_of_other,
+                is_of_other,
                 unsettled: !known.settled || is_set_aside,
                 is_set_aside,
                 is_foreign: then.is_on_another_volume(&source),
@@ -207,6 +211,7 @@ impl KnownWork {
             size: known.stamp.size,
             is_proven: states_prove && known.placed.as_ref().is_some_and(is_proven),
             outdated: false,
+            is_of_other: false,
             unsettled: false,
             is_set_aside: false,
             is_foreign: false,
