@@ -63,15 +63,13 @@ impl Worker<'_> {
         // A record of it says of which volume it was.
         self.volume(place.item, source.id.dev);
         let (root, _) = self.job.plan.tree.root(place.item);
-        if self.job.site.new_roots[root].load(Relaxed) {
-            return match self.job.plan.options.moves {
-                true => self.give_link(place, source),
-                false => Ok(Decision::Copy(place)),
-            };
-        }
-        match self.decide_entry(place, &EntryWanted::File, source)? {
+        let decided = match self.job.site.new_roots[root].load(Relaxed) {
+            true => Decision::Copy(place),
+            false => self.decide_entry(place, &EntryWanted::File, source)?,
+        };
+        match decided {
             Decision::Copy(place) if self.job.plan.options.moves => self.give_link(place, source),
-            decision => Ok(decision),
+            decided => Ok(decided),
         }
     }
 
