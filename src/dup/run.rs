@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bc_find::groups::FileGroup;
 use bc_find::report::ReportFormat;
 use bc_find::{Files, Subtrees};
-use bc_prune::{Journal, ORIGINAL, PruneOptions, PruneSummary, RunMode};
+use bc_prune::{Journal, ORIGINAL, PruneOptions, PruneSummary, RunMode, UndoOptions};
 
 use super::args::{PruneArgs, ScanArgs, ScanFormat, SummaryArgs, UndoArgs};
 use super::output;
@@ -212,7 +212,8 @@ pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
     session.spare_whatever()?;
     let mode = mode(args.dry_run);
     let steps = output::steps(&session)?;
-    let undone = bc_prune::undo(&journal, mode, &session.cancel, &mut |event| {
+    let options = UndoOptions::from(mode).rate(session.rate());
+    let undone = bc_prune::undo(&journal, options, &session.cancel, &mut |event| {
         output::undo_event(event, &session, &steps);
     });
     let summary = undone.map_err(|error| session.fatal(&error))?;

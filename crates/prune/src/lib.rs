@@ -101,4 +101,6 @@ pub use references::{lacks_parent, lies_above, lies_below};
 pub use run::prune;
 pub use skip::{HALF_WAY, Lack, ORIGINAL, Skip, Unable};
 pub use step::{Action, PruneEvent, PruneSummary, Step, StepKind, StepOutcome, TreeStep};
-pub use undo::{RestoredFile, UndoEvent, UndoJob, UndoOutcome, UndoSummary, Undone, undo};
+pub use undo::{
+    RestoredFile, UndoEvent, UndoJob, UndoOptions, UndoOutcome, UndoSummary, Undone, undo,
+};

@@ -18,6 +18,7 @@ use crate::check::dir::Parents;
 use crate::check::dir::RealPlaces;
 use crate::check::freed::Ledger;
 use crate::check::open_file::OpenFile;
+use crate::check::pace::ReadPace;
 use crate::journal::Journal;
 use crate::leftovers::UnsettledLeftovers;
 use crate::leftovers::claim::Blocked;
@@ -138,6 +139,11 @@ impl<'a> PruneRun<'a> {
                 return done;
             }
         }
+    }
+
+    /// Returns the bounds of what it reads.
+    pub(crate) fn pace(&self) -> ReadPace<'a> {
+        ReadPace::new(self.means.cancel, self.options.rate.as_ref())
     }
 
     pub(crate) fn step(&self, kind: StepKind, target: &FileRef, kept_file: &OpenFile) -> Step {

@@ -75,7 +75,7 @@ pub struct PruneOptions {
     /// least. The thread of the caller is not one of them: it reports. Where files are moved, where
     /// there are references, and for a few groups there is one.
     pub workers: usize,
-    /// Limit of bytes a second for comparing files, if there is one.
+    /// Limit of bytes a second for comparing and copying files, if there is one.
     pub rate: Option<Rate>,
     /// Threads at most where these wait, if that is more; 0: no more.
     pub waiting: usize,

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use crate::check::compare::compare;
 use crate::check::meta::give_times;
 use crate::check::open_file::OpenFile;
+use crate::check::pace::ReadPace;
 use crate::skip::Skip;
 
 /// Bytes asked for at a time: the most that btrfs does in one call, and all file systems keep the
@@ -59,8 +60,10 @@ pub(crate) fn act(kept_file: &OpenFile, target: &OpenFile, cancel: &Cancel) -> R
     let now = meta::stat(file)?;
     // What another process has written to a part that was shared already keeps its time. Not ended by
     // a signal: the blocks are shared by now, and the time is given back with them.
+    let never = Cancel::new();
+    let unbounded = ReadPace::new(&never, None);
     let is_unwritten = || {
-        compare(&kept_file.file, &target.file, size, &Cancel::new())?;
+        compare(&kept_file.file, &target.file, size, unbounded)?;
         Ok::<_, Skip>(meta::stat(file)?.stamp == now.stamp)
     };
     if now.stamp.mtime_ns != target.stat.stamp.mtime_ns

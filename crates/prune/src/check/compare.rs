@@ -7,9 +7,9 @@ use bc_find::views::may_be_one;
 use bc_fs::compare::SideBySide;
 use bc_fs::meta;
 use bc_fs::mount::{Shows, basic_traits};
-use bc_pool::Cancel;
 
 use crate::check::open_file::OpenFile;
+use crate::check::pace::ReadPace;
 use crate::skip::Skip;
 
 /// Compares two open files byte for byte over `size` bytes and proves that both end there. Returns
@@ -18,9 +18,9 @@ pub(crate) fn compare(
     one: &OwnedFd,
     other: &OwnedFd,
     size: u64,
-    cancel: &Cancel,
+    pace: ReadPace<'_>,
 ) -> Result<Digest, Skip> {
-    compare_while(one, other, size, cancel, || Ok(()))
+    compare_while(one, other, size, pace, || Ok(()))
 }
 
 /// Compares as [`compare`] does, as long as `proof` holds, which is called before each piece but
@@ -29,16 +29,14 @@ pub(crate) fn compare_while(
     one: &OwnedFd,
     other: &OwnedFd,
     size: u64,
-    cancel: &Cancel,
+    pace: ReadPace<'_>,
     proof: impl Fn() -> Result<(), Skip>,
 ) -> Result<Digest, Skip> {
     let mut hasher = Hasher::new(Algorithm::Xxh128);
     let mut buffers = Default::default();
     let mut sides = SideBySide::new([one.as_fd(), other.as_fd()], size, &mut buffers);
     while !sides.is_over() {
-        if cancel.is_cancelled() {
-            return Err(Skip::Cancelled);
-        }
+        pace.check()?;
         if sides.offset() > 0 {
             proof()?;
         }
@@ -47,6 +45,7 @@ pub(crate) fn compare_while(
             return Err(Skip::ContentDiffers);
         }
         hasher.update(here);
+        pace.spend_while(here.len() + there.len(), || proof().is_ok());
     }
     if sides.offset() == size {
         Ok(hasher.finalize())
@@ -60,18 +59,17 @@ pub(crate) fn is_beginning(
     beginning: &OwnedFd,
     file: &OwnedFd,
     size: u64,
-    cancel: &Cancel,
+    pace: ReadPace<'_>,
 ) -> Result<bool, Skip> {
     let mut buffers = Default::default();
     let mut sides = SideBySide::new([beginning.as_fd(), file.as_fd()], size, &mut buffers);
     while !sides.is_over() {
-        if cancel.is_cancelled() {
-            return Err(Skip::Cancelled);
-        }
+        pace.check()?;
         let [here, there] = sides.read().map_err(|unread| unread.call)?;
         if !there.starts_with(here) {
             return Ok(false);
         }
+        pace.spend(here.len() + there.len());
     }
     Ok(sides.offset() == size)
 }
@@ -113,6 +111,8 @@ pub(crate) fn mounts_differ(one: Option<u64>, other: Option<u64>) -> bool {
 mod tests {
     use std::io::Write;
 
+    use bc_pool::Cancel;
+
     use super::*;
 
     #[test]
@@ -122,11 +122,13 @@ mod tests {
             file.write_all(content).unwrap();
             OwnedFd::from(file)
         };
+        let cancel = Cancel::new();
+        let pace = ReadPace::new(&cancel, None);
         let long: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
         for length in [0, 1, 100, 262_143, 262_144, 262_145, 600_000, long.len()] {
             let is = |content: &[u8], size: usize| {
                 let of = [file(content), file(&long)];
-                is_beginning(&of[0], &of[1], size as u64, &Cancel::new()).unwrap()
+                is_beginning(&of[0], &of[1], size as u64, pace).unwrap()
             };
             assert!(is(&long[..length], length), "{length}");
             if length > 0 {
@@ -137,6 +139,6 @@ mod tests {
                 assert!(!is(&long[..length], length - 1), "{length}");
             }
         }
-        assert!(!is_beginning(&file(b"ab"), &file(b"a"), 2, &Cancel::new()).unwrap());
+        assert!(!is_beginning(&file(b"ab"), &file(b"a"), 2, pace).unwrap());
     }
 }

@@ -9,4 +9,5 @@ pub(crate) mod dir;
 pub(crate) mod freed;
 pub(crate) mod meta;
 pub(crate) mod open_file;
+pub(crate) mod pace;
 pub(crate) mod precheck;

@@ -1,14 +1,12 @@
 //! Every check of one target, in the order from cheap to dear; nothing is
 //! changed here but leftovers of dead runs removed on the way.
 
-use std::cell::Cell;
 use std::ffi::CString;
 use std::sync::{Arc, PoisonError};
 
 use bc_digest::Digest;
 use bc_edit::metadata::FileMetadata;
 use bc_find::groups::FileRef;
-use bc_fs::compare::PIECE;
 use bc_fs::mount::Answer;
 use bc_walk::Identity;
 
@@ -276,28 +274,8 @@ impl PruneRun<'_> {
             kept_file.check_lease().map_err(Skip::of_kept_file)?;
             held.check_lease()
         };
-        let unpaid = Cell::new(2 * size);
-        let pay = |bytes: u64| {
-            let bytes = bytes.min(unpaid.get());
-            unpaid.set(unpaid.get() - bytes);
-            if let Some(rate) = &self.options.rate {
-                // A writer waits for a lease that is held meanwhile.
-                let is_unwritten = || unwritten().is_ok();
-                rate.spend_while(bytes, self.means.cancel, is_unwritten);
-            }
-        };
-        let piece_paid = || {
-            pay(2 * PIECE as u64);
-            unwritten()
-        };
-        let digest = compare_while(
-            &kept_file.file,
-            &held.file,
-            size,
-            self.means.cancel,
-            piece_paid,
-        )?;
-        pay(u64::MAX);
+        let (one, other) = (&kept_file.file, &held.file);
+        let digest = compare_while(one, other, size, self.pace(), unwritten)?;
         kept_file.check().map_err(Skip::of_kept_file)?;
         held.check()?;
         unwritten()?;

@@ -27,7 +27,6 @@ use bc_fs::call;
 use bc_fs::dirfd;
 use bc_fs::meta;
 use bc_fs::path::split;
-use bc_pool::Cancel;
 use bc_walk::{FileKind, FileStat, Identity};
 use rustix::fs::{Dir, Mode, OFlags};
 
@@ -35,6 +34,7 @@ use crate::act::temp::{self, Temps};
 use crate::check::compare::check_distinct;
 use crate::check::compare::is_beginning;
 use crate::check::open_file::{OpenFile, identity_at};
+use crate::check::pace::ReadPace;
 use crate::options::RunMode;
 use crate::skip::Skip;
 
@@ -208,7 +208,7 @@ impl<'s> RemovableStage<'s> {
         name: &CString,
         path: &[u8],
         sources: &[&'s OpenFile],
-        cancel: &Cancel,
+        pace: ReadPace<'_>,
     ) -> Result<Option<RemovableStage<'s>>, Skip> {
         let mut held = OpenFile::find(dir, name, path)?;
         held.watch()?;
@@ -226,7 +226,7 @@ impl<'s> RemovableStage<'s> {
         }
         for source in sources {
             if check_distinct(source, &held).is_ok()
-                && is_beginning(&held.file, &source.file, size, cancel)?
+                && is_beginning(&held.file, &source.file, size, pace.watching(&held))?
                 && source.check().is_ok()
             {
                 let content = ContentElsewhere::BeginningOf(source);

@@ -147,7 +147,12 @@ impl PruneRun<'_> {
         }
         found.watch()?;
         let size = original.stat.stamp.size;
-        let same = compare(&original.file, &found.file, size, self.means.cancel);
+        let same = compare(
+            &original.file,
+            &found.file,
+            size,
+            self.pace().watching(&found),
+        );
         match same.and_then(|_| found.check()) {
             Err(Skip::Cancelled) => return Err(Skip::Cancelled),
             Err(_) => return Err(Skip::Original),
@@ -322,7 +327,7 @@ impl PruneRun<'_> {
     ) -> Result<(), Skip> {
         let original = sources.original_of(name);
         let files: Vec<&OpenFile> = [sources.kept_file].into_iter().chain(&original).collect();
-        let stage = RemovableStage::prove(dir, name, path, &files, self.means.cancel)?;
+        let stage = RemovableStage::prove(dir, name, path, &files, self.pace())?;
         let stage = stage.ok_or(Skip::UnknownStage)?;
         match self.options.mode {
             RunMode::DryRun => Ok(()),

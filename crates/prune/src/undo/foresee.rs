@@ -342,7 +342,7 @@ impl Undo<'_> {
         };
         let removed =
             self.leftovers
-                .remove_equal(entry, kept.as_mut(), self.mode, &self.temps, self.cancel);
+                .remove_equal(entry, kept.as_mut(), self.mode, &self.temps, self.pace);
         for name in removed {
             self.would_go(&name);
         }
@@ -360,7 +360,7 @@ impl Undo<'_> {
         let means = StageMeans {
             mode: self.mode,
             temps: &self.temps,
-            cancel: self.cancel,
+            pace: self.pace,
         };
         for name in self
             .leftovers

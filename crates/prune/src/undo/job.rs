@@ -3,11 +3,33 @@
 use std::path::{Path, PathBuf};
 
 use bc_fs::PathError;
+use bc_read::Rate;
 use bc_walk::job::{Error, Means, Progress, missing, path_of, require, unless_cancelled};
 
 use super::undo;
 use crate::options::RunMode;
 use crate::skip::Skip;
+
+/// Options of an [undo](fn@undo).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct UndoOptions {
+    /// Dry run or real run.
+    pub mode: RunMode,
+    /// Limit of bytes a second for comparing and copying files, if there is one.
+    pub rate: Option<Rate>,
+}
+
+bc_fs::setters! {
+    UndoOptions:
+    rate: Option<Rate>,
+}
+
+impl From<RunMode> for UndoOptions {
+    fn from(mode: RunMode) -> UndoOptions {
+        UndoOptions { mode, rate: None }
+    }
+}
 
 /// Takes back the steps that a [journal](crate::PruneOptions::journal) records: the last step first,
 /// each only if the file is still as the step left it.
@@ -16,11 +38,13 @@ use crate::skip::Skip;
 pub struct UndoJob {
     journal: PathBuf,
     mode: RunMode,
+    rate: Option<Rate>,
 }
 
 bc_fs::setters! {
     UndoJob:
     mode: RunMode,
+    rate: Option<Rate>,
 }
 
 impl UndoJob {
@@ -29,6 +53,7 @@ impl UndoJob {
         UndoJob {
             journal: journal.as_ref().to_owned(),
             mode: RunMode::Execute,
+            rate: None,
         }
     }
 
@@ -44,7 +69,8 @@ impl UndoJob {
             let cancel = means.cancelled_by();
             let mut undone = Undone::default();
             let mut hear = |event: UndoEvent<'_>| undone.hear(&event);
-            let summary = undo(&self.journal, self.mode, cancel, &mut hear)?;
+            let options = UndoOptions::from(self.mode).rate(self.rate.clone());
+            let summary = undo(&self.journal, options, cancel, &mut hear)?;
             undone.restored = summary.restored;
             undone.unneeded = summary.unneeded;
             undone.damaged_lines = summary.damaged;

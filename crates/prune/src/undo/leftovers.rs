@@ -12,16 +12,16 @@ use bc_edit::names::prune::Mark;
 use bc_fs::dirfd;
 use bc_fs::meta;
 use bc_fs::path::{sibling, split};
-use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity};
 
 use super::{has_content, reference};
 use crate::act::symlink::relative;
 use crate::act::temp::{self, Temps};
 use crate::check::compare::check_distinct;
-use crate::check::compare::compare;
+use crate::check::compare::compare_while;
 use crate::check::dir;
 use crate::check::open_file::{self, OpenFile};
+use crate::check::pace::ReadPace;
 use crate::journal::JournalStep;
 use crate::leftovers::{self, LeftFiles, RemovableStage, claim};
 use crate::options::RunMode;
@@ -69,13 +69,13 @@ impl SetAside {
         entry: &JournalStep,
         dir: &OwnedFd,
         left: &CString,
-        cancel: &Cancel,
+        pace: ReadPace<'_>,
     ) -> Option<OpenFile> {
         let held = OpenFile::find(dir, left, left.as_bytes()).ok()?;
         let is_named =
             self.other.is_some() && prune_names::aside_for(left.as_bytes()) == self.other;
         let is_it = (is_named || held.stat.id.ino == self.id.ino)
-            && has_content(entry, &held, cancel).is_ok_and(|has| has);
+            && has_content(entry, &held, pace).is_ok_and(|has| has);
         is_it.then_some(held)
     }
 }
@@ -169,11 +169,11 @@ impl Leftovers {
     ) -> Vec<Vec<u8>> {
         let last = &mut self.last;
         let goes = |dir: &OwnedFd, name: &CString, path: &[u8]| {
-            let proven = RemovableStage::prove(dir, name, path, sources, undo.cancel);
+            let proven = RemovableStage::prove(dir, name, path, sources, undo.pace);
             match (proven, undo.mode) {
                 (Ok(Some(stage)), RunMode::Execute) => stage.remove(&[], undo.temps).is_ok(),
                 (Ok(Some(_)), RunMode::DryRun) => dirfd::may_change(dir).is_ok(),
-                (Ok(None), _) if failed && is_all_of(entry, dir, name, undo.cancel) => {
+                (Ok(None), _) if failed && is_all_of(entry, dir, name, undo.pace) => {
                     last.insert(path.to_vec());
                     false
                 }
@@ -217,7 +217,7 @@ impl Leftovers {
         entry: &JournalStep,
         copy: Option<Mark>,
         mode: RunMode,
-        cancel: &Cancel,
+        pace: ReadPace<'_>,
     ) -> Result<Back, Skip> {
         let mut put_back = |path: Option<Vec<u8>>, id: Option<Identity>, other: Option<Mark>| {
             let (Some(path), Some(id)) = (path, id) else {
@@ -226,7 +226,7 @@ impl Leftovers {
             match dir::open_parent(&reference(&path, &entry.target)) {
                 Ok((dir, name)) => {
                     let wanted = SetAside { id, other };
-                    let found = self.put_back_in(entry, &dir, &name, wanted, mode, cancel)?;
+                    let found = self.put_back_in(entry, &dir, &name, wanted, mode, pace)?;
                     Ok::<_, Skip>(found.map(|left| (path, left)))
                 }
                 Err(_) => Ok(None),
@@ -244,7 +244,7 @@ impl Leftovers {
         name: &CString,
         wanted: SetAside,
         mode: RunMode,
-        cancel: &Cancel,
+        pace: ReadPace<'_>,
     ) -> Result<Option<CString>, Skip> {
         let here = meta::stat(dir)?.id;
         let Some(names) = self.found.get_mut(&here).filter(|names| !names.is_empty()) else {
@@ -253,7 +253,7 @@ impl Leftovers {
         if open_file::identity_at(dir, name)?.is_some() {
             return Ok(None);
         }
-        let is_it = |left: &CString| wanted.find_as(entry, dir, left, cancel).is_some();
+        let is_it = |left: &CString| wanted.find_as(entry, dir, left, pace).is_some();
         let Some(at) = names.iter().position(is_it) else {
             return Ok(None);
         };
@@ -271,7 +271,7 @@ impl Leftovers {
         &self,
         entry: &JournalStep,
         dir: &OwnedFd,
-        cancel: &Cancel,
+        pace: ReadPace<'_>,
     ) -> Option<(CString, FileStat)> {
         let names = self.found.get(&meta::stat(dir).ok()?.id)?;
         let wanted = SetAside {
@@ -279,19 +279,19 @@ impl Leftovers {
             other: None,
         };
         names.iter().find_map(|left| {
-            let held = wanted.find_as(entry, dir, left, cancel)?;
+            let held = wanted.find_as(entry, dir, left, pace)?;
             Some((left.clone(), held.stat))
         })
     }
 
     /// Returns the path of that file.
-    pub(super) fn original_path(&self, entry: &JournalStep, cancel: &Cancel) -> Option<Vec<u8>> {
+    pub(super) fn original_path(&self, entry: &JournalStep, pace: ReadPace<'_>) -> Option<Vec<u8>> {
         if self.is_empty() {
             return None;
         }
         let path = entry.target.path()?;
         let (dir, _) = dir::open_parent(&reference(&path, &entry.target)).ok()?;
-        let (left, _) = self.original(entry, &dir, cancel)?;
+        let (left, _) = self.original(entry, &dir, pace)?;
         Some(sibling(&path, left.as_bytes()))
     }
 
@@ -359,10 +359,10 @@ impl Leftovers {
         mut kept: Option<&mut OpenFile>,
         mode: RunMode,
         temps: &Temps,
-        cancel: &Cancel,
+        pace: ReadPace<'_>,
     ) -> Vec<Vec<u8>> {
         let goes = |dir: &OwnedFd, name: &CString, _: &[u8]| {
-            let Some(found) = equal(entry, kept.as_deref_mut(), dir, name, cancel) else {
+            let Some(found) = equal(entry, kept.as_deref_mut(), dir, name, pace) else {
                 return false;
             };
             match (mode, kept.as_deref_mut()) {
@@ -420,13 +420,13 @@ fn remove_name(dir: &OwnedFd, name: &CStr, mode: RunMode) -> bool {
 pub(super) struct StageMeans<'u> {
     pub(super) mode: RunMode,
     pub(super) temps: &'u Temps,
-    pub(super) cancel: &'u Cancel,
+    pub(super) pace: ReadPace<'u>,
 }
 
 /// Returns true if a name leads to a file with all of the content of the step's.
-fn is_all_of(entry: &JournalStep, dir: &OwnedFd, name: &CString, cancel: &Cancel) -> bool {
+fn is_all_of(entry: &JournalStep, dir: &OwnedFd, name: &CString, pace: ReadPace<'_>) -> bool {
     let held = OpenFile::find(dir, name, b"");
-    held.is_ok_and(|held| has_content(entry, &held, cancel).is_ok_and(|has| has))
+    held.is_ok_and(|held| has_content(entry, &held, pace).is_ok_and(|has| has))
 }
 
 /// Returns the file that was left under a temporary name if it is the kept one, or equals it: the
@@ -436,7 +436,7 @@ fn equal(
     kept: Option<&mut OpenFile>,
     dir: &OwnedFd,
     name: &CString,
-    cancel: &Cancel,
+    pace: ReadPace<'_>,
 ) -> Option<OpenFile> {
     if prune_names::aside_for(name.as_bytes()).is_some() {
         return None;
@@ -447,11 +447,14 @@ fn equal(
         Some(kept) => check_distinct(kept, &found)
             .and_then(|()| kept.watch())
             .and_then(|_| found.watch())
-            .and_then(|_| compare(&kept.file, &found.file, kept.stat.stamp.size, cancel))
+            .and_then(|_| {
+                let size = kept.stat.stamp.size;
+                let unwritten = || found.check_lease();
+                let pace = pace.watching(kept);
+                compare_while(&kept.file, &found.file, size, pace, unwritten)
+            })
             .map(|_| true),
-        None => found
-            .watch()
-            .and_then(|_| has_content(entry, &found, cancel)),
+        None => found.watch().and_then(|_| has_content(entry, &found, pace)),
     };
     same.is_ok_and(|same| same).then_some(found)
 }

@@ -11,7 +11,9 @@ mod next;
 mod trees;
 mod volumes;
 
-pub use self::job::{RestoredFile, UndoEvent, UndoJob, UndoOutcome, UndoSummary, Undone};
+pub use self::job::{
+    RestoredFile, UndoEvent, UndoJob, UndoOptions, UndoOutcome, UndoSummary, Undone,
+};
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
@@ -47,6 +49,7 @@ use crate::check::caller::Caller;
 use crate::check::dir;
 use crate::check::meta::{entitled, give_metadata, lacking};
 use crate::check::open_file::{self, OpenFile};
+use crate::check::pace::ReadPace;
 use crate::journal::{Index, JournalStep, Recorded, RecordedCopy, Steps, TreeAction};
 use crate::leftovers::claim::{self, Blocked};
 use crate::options::RunMode;
@@ -64,25 +67,27 @@ use crate::step::StepKind;
 /// being written; then nothing was changed.
 pub fn undo(
     path: impl AsRef<Path>,
-    mode: RunMode,
+    options: impl Into<UndoOptions>,
     cancel: &Cancel,
     observer: &mut dyn FnMut(UndoEvent<'_>),
 ) -> Result<UndoSummary, PathError> {
-    undo_at(path.as_ref(), mode, cancel, observer)
+    undo_at(path.as_ref(), &options.into(), cancel, observer)
 }
 
 fn undo_at(
     path: &Path,
-    mode: RunMode,
+    options: &UndoOptions,
     cancel: &Cancel,
     observer: &mut dyn FnMut(UndoEvent<'_>),
 ) -> Result<UndoSummary, PathError> {
     let mut summary = UndoSummary::default();
+    let mode = options.mode;
+    let rate = options.rate.as_ref();
     let Some(steps) = Steps::read(path, mode, cancel)? else {
         return Ok(summary);
     };
     summary.damaged.clone_from(&steps.index.damaged);
-    let mut undo = Undo::of(&steps.index, mode, cancel);
+    let mut undo = Undo::of(&steps.index, mode, ReadPace::new(cancel, rate));
     let is_continued = steps.index.started_ns.len() > 1;
     for (at, place) in steps.index.places.iter().enumerate().rev() {
         if cancel.is_cancelled() {
@@ -168,7 +173,7 @@ fn undo_at(
 
 struct Undo<'a> {
     mode: RunMode,
-    cancel: &'a Cancel,
+    pace: ReadPace<'a>,
     temps: Temps,
     blocked: Blocked,
     leftovers: Leftovers,
@@ -339,11 +344,11 @@ impl NamedEntry {
 }
 
 /// Returns true if an open file is a regular one and has the content that the step was about.
-fn has_content(entry: &JournalStep, held: &OpenFile, cancel: &Cancel) -> Result<bool, Skip> {
+fn has_content(entry: &JournalStep, held: &OpenFile, pace: ReadPace<'_>) -> Result<bool, Skip> {
     let size = entry.target.stamp().size;
     Ok(held.stat.kind() == FileKind::File
         && held.stat.stamp.size == size
-        && Some(digest(&held.file, size, cancel)?) == entry.digest())
+        && Some(digest(&held.file, size, pace.watching(held))?) == entry.digest())
 }
 
 /// Returns the message about a file that has so many names again, and had more.
@@ -361,10 +366,10 @@ fn fewer_links(entry: &JournalStep, names: u64) -> Option<String> {
 
 impl<'a> Undo<'a> {
     /// Undoes steps of the journal with this index.
-    fn of(index: &Index, mode: RunMode, cancel: &'a Cancel) -> Undo<'a> {
+    fn of(index: &Index, mode: RunMode, pace: ReadPace<'a>) -> Undo<'a> {
         Undo {
             mode,
-            cancel,
+            pace,
             temps: Temps::default(),
             blocked: Blocked::default(),
             leftovers: Leftovers::default(),
@@ -391,9 +396,7 @@ impl Undo<'_> {
     ) -> Result<UndoOutcome, Skip> {
         let made = copy.as_ref().map(|copy| copy.id);
         let mark = copy.as_ref().map(|copy| copy.mark);
-        let back = self
-            .leftovers
-            .put_back(entry, mark, self.mode, self.cancel)?;
+        let back = self.leftovers.put_back(entry, mark, self.mode, self.pace)?;
         let is_back = back.original.is_some();
         for (path, left) in back.original.iter().chain(&back.copy) {
             let left = sibling(path, left.as_bytes());
@@ -412,7 +415,7 @@ impl Undo<'_> {
         };
         let rest = self.leftovers.rest(entry, made);
         let original = || match &outcome {
-            Err(_) => self.leftovers.original_path(entry, self.cancel),
+            Err(_) => self.leftovers.original_path(entry, self.pace),
             Ok(_) => None,
         };
         let Some(rest) = rest.or_else(original) else {
@@ -521,10 +524,10 @@ impl Undo<'_> {
             }
             UndoNeed::SetAside => {
                 let dir = &step.there()?.dir;
-                step.aside = self.leftovers.original(entry, dir, self.cancel);
+                step.aside = self.leftovers.original(entry, dir, self.pace);
                 step.aside.is_some()
             }
-            UndoNeed::Content => has_content(entry, step.there()?, self.cancel)?,
+            UndoNeed::Content => has_content(entry, step.there()?, self.pace)?,
             UndoNeed::Metadata => {
                 let before = entry.target.metadata().ok_or(Skip::Changed)?;
                 let later = self.overlay.restored(step.path);
@@ -602,7 +605,7 @@ impl Undo<'_> {
             Reversal::Replace => {
                 let spare = step.spare.ok_or(Skip::Gone)?;
                 let there = step.there()?;
-                let _claim = self.blocked.claim(&there.dir, self.cancel)?;
+                let _claim = self.blocked.claim(&there.dir, self.pace.cancel)?;
                 let (temp, id, lost) = self.make(entry, &there.dir, Some(there))?;
                 let instead = self
                     .replacement(there, &temp, spare)
@@ -613,7 +616,7 @@ impl Undo<'_> {
             Reversal::Make => {
                 let source = self.found_copy(entry);
                 let (dir, name) = (step.found.dir()?, &step.found.name);
-                let _claim = self.blocked.claim(dir, self.cancel)?;
+                let _claim = self.blocked.claim(dir, self.pace.cancel)?;
                 let (temp, id, lost) = self.make(entry, dir, source.as_ref())?;
                 give_name(dir, &temp, id, name)?;
                 let _ = content::sync_dir(dir);
@@ -639,7 +642,7 @@ impl Undo<'_> {
 
     /// Proves that an open file has the content that the step was about.
     fn is_recorded(&self, entry: &JournalStep, held: &OpenFile) -> Result<(), Skip> {
-        match has_content(entry, held, self.cancel)? {
+        match has_content(entry, held, self.pace)? {
             true => Ok(()),
             false => Err(Skip::Changed),
         }
@@ -707,7 +710,8 @@ mod tests {
             let mut index = Index::default();
             index.linked = linked;
             let cancel = Cancel::new();
-            let mut undo = Undo::of(&index, RunMode::Execute, &cancel);
+            let pace = ReadPace::new(&cancel, None);
+            let mut undo = Undo::of(&index, RunMode::Execute, pace);
             undo.stands(&entry, entry.target.id(), b"/a", 1);
             assert_eq!(undo.restored.len(), usize::from(linked));
         }

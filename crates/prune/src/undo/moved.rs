@@ -15,7 +15,7 @@ use crate::act::moving::existing_target::Arrived;
 use crate::act::moving::relocate::{Move, MoveMeans, MoveMethod};
 use crate::act::trash::place;
 use crate::check::compare::check_distinct;
-use crate::check::compare::compare;
+use crate::check::compare::compare_while;
 use crate::check::dir::{self, Dir};
 use crate::check::meta::{carried_back, entitled, not_in};
 use crate::check::open_file::OpenFile;
@@ -104,7 +104,9 @@ impl Undo<'_> {
         copy.watch()?;
         original.watch()?;
         let size = step.entry.target.stamp().size;
-        match compare(&original.file, &copy.file, size, self.cancel) {
+        let pace = self.pace.watching(original);
+        let unwritten = || copy.check_lease();
+        match compare_while(&original.file, &copy.file, size, pace, unwritten) {
             Ok(found) if Some(found) == step.entry.digest() => Ok(()),
             Err(Skip::Cancelled) => Err(Skip::Cancelled),
             // Another process works with one of them: both stay.
@@ -164,7 +166,7 @@ impl Undo<'_> {
             MoveMeans {
                 temps: &self.temps,
                 blocked: &mut self.blocked,
-                cancel: self.cancel,
+                pace: self.pace,
                 record: &mut |_, _, _| Ok(()),
             },
             || Ok(()),
@@ -246,7 +248,7 @@ impl Undo<'_> {
         else {
             return Err(Skip::Gone);
         };
-        let _claim = self.blocked.claim(&copy.dir, self.cancel)?;
+        let _claim = self.blocked.claim(&copy.dir, self.pace.cancel)?;
         let (id, dir) = (original.stat.id, &original.dir);
         let is_spare = || {
             // It may be all there is from now on.

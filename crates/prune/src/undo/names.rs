@@ -18,7 +18,7 @@ use bc_walk::{FileKind, Identity};
 use super::{NamedEntry, Undo, reference};
 use crate::act::moving::copy::{Blocks, CopiedFile, ProvenCopy, copy, digest};
 use crate::act::temp;
-use crate::check::compare::compare;
+use crate::check::compare::compare_while;
 use crate::check::dir;
 use crate::check::meta::difference;
 use crate::check::meta::entitled;
@@ -319,7 +319,7 @@ impl Undo<'_> {
             Some(&entry.target.flags()),
             dir,
             &self.temps,
-            self.cancel,
+            self.pace,
         )?;
         if Some(made.digest) != entry.digest() {
             let _ = temp::withdraw(dir, &made.name, made.id);
@@ -331,7 +331,7 @@ impl Undo<'_> {
     /// Proves that a file has the content that a copy of it is to have.
     pub(super) fn prove_source(&self, entry: &JournalStep, held: &OpenFile) -> Result<(), Skip> {
         let size = entry.target.stamp().size;
-        match digest(&held.file, size, self.cancel) {
+        match digest(&held.file, size, self.pace.watching(held)) {
             Ok(found) if Some(found) == entry.digest() => Ok(()),
             Ok(_) => Err(of_kept(entry, Skip::KeptFileChanged)),
             Err(why) => Err(of_kept(entry, why)),
@@ -373,7 +373,9 @@ impl Undo<'_> {
         let mut instead = OpenFile::find(&there.dir, temp, &there.path)?;
         instead.watch()?;
         let size = there.stat.stamp.size;
-        compare(&there.file, &instead.file, size, self.cancel)?;
+        let pace = self.pace.watching(there);
+        let unwritten = || instead.check_lease();
+        compare_while(&there.file, &instead.file, size, pace, unwritten)?;
         if self.mode == RunMode::Execute {
             instead.settle()?;
         }

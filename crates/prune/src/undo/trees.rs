@@ -172,7 +172,7 @@ impl Undo<'_> {
     ) -> Result<Vec<String>, Skip> {
         let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
         let dir = found.dir()?;
-        let _claim = self.blocked.claim(dir, self.cancel)?;
+        let _claim = self.blocked.claim(dir, self.pace.cancel)?;
         let mut held = None;
         let temp = self.temps.name(|temp| {
             held = made::make_link(text, dir, temp)?;
@@ -204,7 +204,7 @@ impl Undo<'_> {
         let Some(made) = held.ok().filter(is_link) else {
             return;
         };
-        let Ok(_claim) = self.blocked.claim(&made.dir, self.cancel) else {
+        let Ok(_claim) = self.blocked.claim(&made.dir, self.pace.cancel) else {
             return;
         };
         let stands = || match link_text(back.dir()?, &back.name).as_deref() == Some(text) {

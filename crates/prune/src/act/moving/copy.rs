@@ -12,13 +12,13 @@ use bc_edit::names::prune::Mark;
 use bc_fs::compare::piece;
 use bc_fs::dirfd;
 use bc_fs::meta;
-use bc_pool::Cancel;
 use bc_walk::Identity;
 use rustix::io::Errno;
 
 use crate::act::temp::{Temps, withdraw};
 use crate::check::compare::compare;
 use crate::check::meta::{give_metadata, give_times, read_metadata};
+use crate::check::pace::ReadPace;
 use crate::skip::Skip;
 
 /// A finished copy under a temporary name of its directory. All that is done
@@ -65,7 +65,7 @@ pub(crate) fn copy(
     flags: Option<&InodeFlags>,
     dir: &OwnedFd,
     temps: &Temps,
-    cancel: &Cancel,
+    pace: ReadPace<'_>,
 ) -> Result<ProvenCopy, Skip> {
     let CopiedFile {
         file: source,
@@ -87,15 +87,15 @@ pub(crate) fn copy(
     // Flags first: some say how content is stored.
     let written = given(flags, &file).and_then(|mut refused| {
         if blocks == Blocks::Own || content::clone(source, &file).is_err() {
-            write(source, size, &file, cancel)?;
+            write(source, size, &file, pace)?;
         }
         refused.extend(give_metadata(metadata, &file, PresentAcl::Inherited));
         content::sync(&file)?;
         content::flush(&file)?;
         // From the disk, as far as the kernel lets go of the pages.
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
-        compare(source, &file, size, cancel)?;
-        let digest = digest(&file, size, cancel)?;
+        compare(source, &file, size, pace)?;
+        let digest = digest(&file, size, pace)?;
         // Reading changed the access time.
         let _ = give_times(metadata, &file);
         let stat = meta::stat(&file)?;
@@ -135,19 +135,18 @@ pub(crate) fn given(flags: Option<&InodeFlags>, file: &OwnedFd) -> Result<Vec<St
 }
 
 /// A piece of zeros is left a hole.
-fn write(source: &OwnedFd, size: u64, file: &OwnedFd, cancel: &Cancel) -> Result<(), Skip> {
+fn write(source: &OwnedFd, size: u64, file: &OwnedFd, pace: ReadPace<'_>) -> Result<(), Skip> {
     let mut buffer = vec![0; piece(size)];
     let mut offset = 0;
     loop {
-        if cancel.is_cancelled() {
-            return Err(Skip::Cancelled);
-        }
+        pace.check()?;
         let read = dirfd::read_at(source, &mut buffer, offset)?;
         let piece = &buffer[..read];
         if piece.iter().any(|byte| *byte != 0) {
             content::write_all_at(file, piece, offset)?;
         }
         offset += read as u64;
+        pace.spend(read);
         if read < buffer.len() {
             break;
         }
@@ -159,7 +158,7 @@ fn write(source: &OwnedFd, size: u64, file: &OwnedFd, cancel: &Cancel) -> Result
 }
 
 /// The XXH128 of a file's `size` bytes, as the journal records it.
-pub(crate) fn digest(file: &OwnedFd, size: u64, cancel: &Cancel) -> Result<Digest, Skip> {
+pub(crate) fn digest(file: &OwnedFd, size: u64, pace: ReadPace<'_>) -> Result<Digest, Skip> {
     // Before a byte is read: the size may be a lie.
     if meta::stat(file)?.stamp.size != size {
         return Err(Skip::Changed);
@@ -168,12 +167,11 @@ pub(crate) fn digest(file: &OwnedFd, size: u64, cancel: &Cancel) -> Result<Diges
     let mut buffer = vec![0; piece(size)];
     let mut offset = 0;
     loop {
-        if cancel.is_cancelled() {
-            return Err(Skip::Cancelled);
-        }
+        pace.check()?;
         let read = dirfd::read_at(file, &mut buffer, offset)?;
         hasher.update(&buffer[..read]);
         offset += read as u64;
+        pace.spend(read);
         if read < buffer.len() {
             break;
         }

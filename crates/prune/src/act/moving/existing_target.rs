@@ -24,6 +24,7 @@ use crate::check::compare::{check_distinct, compare_while};
 use crate::check::dir::Dir;
 use crate::check::meta::difference;
 use crate::check::open_file::{self, OpenFile, Watched};
+use crate::check::pace::ReadPace;
 use crate::journal;
 use crate::journal::record::CopyOrigin;
 use crate::leftovers;
@@ -84,7 +85,7 @@ impl Acceptable<'_> {
         to: &[u8],
         target: &OpenFile,
         metadata: &FileMetadata,
-        cancel: &Cancel,
+        pace: ReadPace<'_>,
     ) -> Result<ExistingTarget, Skip> {
         let there = meta::stat_at(dir, name)?;
         if there.kind() != FileKind::File {
@@ -112,11 +113,9 @@ impl Acceptable<'_> {
             Watched::No(errno) => Some(errno),
         };
         let size = target.stat.stamp.size;
-        compare_while(&target.file, &held.file, size, cancel, || {
-            held.check_lease()
-        })
-        .and_then(|_| held.check())
-        .map_err(in_the_way)?;
+        compare_while(&target.file, &held.file, size, pace, || held.check_lease())
+            .and_then(|_| held.check())
+            .map_err(in_the_way)?;
         Ok(ExistingTarget {
             held,
             origin,

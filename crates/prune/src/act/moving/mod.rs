@@ -52,7 +52,7 @@ impl PruneRun<'_> {
         let existing = self
             .copies
             .acceptable(self.options, kept_file, target, to)
-            .find(&dir, &name, to, target, &metadata, self.means.cancel)?;
+            .find(&dir, &name, to, target, &metadata, self.pace())?;
         if let Some(errno) = existing.unwatched {
             self.outcomes.unwatched(to, errno);
         }
@@ -86,12 +86,13 @@ impl PruneRun<'_> {
             true => MoveMethod::Copy,
             false => MoveMethod::Rename,
         };
+        let pace = self.pace();
         let acceptable = self.copies.acceptable(self.options, kept_file, target, to);
         let journal = self.journal.zip(number);
         let means = MoveMeans {
             temps: &self.means.shared.temps,
             blocked: &mut self.means.shared.blocked,
-            cancel: self.means.cancel,
+            pace,
             record: &mut |id, origin, made| match journal {
                 Some((journal, step)) => journal.copied(step, id, origin, made),
                 None => Ok(()),

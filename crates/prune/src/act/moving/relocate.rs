@@ -14,7 +14,6 @@ use bc_fs::dirfd::{self, Access};
 use bc_fs::meta;
 use bc_fs::mount::{Shows, basic_traits};
 use bc_fs::path::sibling;
-use bc_pool::Cancel;
 use bc_walk::Identity;
 use rustix::io::Errno;
 
@@ -22,9 +21,10 @@ use crate::act::moving::aside::{give_up, take_back};
 use crate::act::moving::copy::{Blocks, CopiedFile, copy};
 use crate::act::moving::existing_target::{self, Acceptable, Arrived};
 use crate::act::temp::{Temps, withdraw};
-use crate::check::compare::compare;
+use crate::check::compare::{compare, compare_while};
 use crate::check::meta::read_metadata;
 use crate::check::open_file::{OpenFile, identity_at, wait_for_clock};
+use crate::check::pace::ReadPace;
 use crate::journal::record::CopyOrigin;
 use crate::leftovers::claim::Blocked;
 use crate::options::OnMetadataDiff;
@@ -82,16 +82,16 @@ pub(crate) struct Placed {
 pub(crate) struct MoveMeans<'a> {
     pub(crate) temps: &'a Temps,
     pub(crate) blocked: &'a mut Blocked,
-    pub(crate) cancel: &'a Cancel,
+    pub(crate) pace: ReadPace<'a>,
     /// Called with the copy's mark and metadata before it is named or counts as made.
     pub(crate) record: &'a mut dyn FnMut(Mark, CopyOrigin, &FileMetadata) -> Result<(), Skip>,
 }
 
-impl Move<'_> {
+impl<'m> Move<'m> {
     /// Moves it while `proof` holds.
     pub(crate) fn go(
         self,
-        means: MoveMeans<'_>,
+        means: MoveMeans<'m>,
         proof: impl Fn() -> Result<(), Skip>,
     ) -> Result<Placed, Skip> {
         if self.how == MoveMethod::Copy {
@@ -126,14 +126,15 @@ impl Move<'_> {
 
     fn across(
         mut self,
-        mut means: MoveMeans<'_>,
+        mut means: MoveMeans<'m>,
         proof: impl Fn() -> Result<(), Skip>,
     ) -> Result<Placed, Skip> {
         let (target, to_dir, name) = (self.target, self.to_dir, self.name);
+        means.pace = means.pace.watching(target);
         // Both directories: the copy is made in one, the original set aside in
         // the other.
-        let _here = means.blocked.claim(&target.dir, means.cancel)?;
-        let _there = means.blocked.claim(to_dir, means.cancel)?;
+        let _here = means.blocked.claim(&target.dir, means.pace.cancel)?;
+        let _there = means.blocked.claim(to_dir, means.pace.cancel)?;
         let own = target.metadata()?;
         let mut arrival = match identity_at(to_dir, name)? {
             Some(_) => self.take_up(&mut means)?,
@@ -200,7 +201,9 @@ impl Move<'_> {
                 return Ok(());
             }
             let size = copy.stat.stamp.size;
-            compare(&target.file, &copy.file, size, means.cancel).map(drop)
+            // It stays if the original was changed, and nobody waits for a rate.
+            let pace = ReadPace::new(means.pace.cancel, None);
+            compare(&target.file, &copy.file, size, pace).map(drop)
         };
         take_back(copy, &made, target, is_spare, means.temps)
     }
@@ -220,7 +223,7 @@ impl Move<'_> {
             Some(target.flags()?),
             to_dir,
             means.temps,
-            means.cancel,
+            means.pace,
         )?;
         let named = match copied.refused.first() {
             Some(refused) if self.on_metadata_diff == OnMetadataDiff::Refuse => {
@@ -300,7 +303,8 @@ impl Move<'_> {
             wait_for_clock(held.stat.stamp.mtime_ns);
             held.watch()?;
             let size = self.target.stat.stamp.size;
-            compare(&self.target.file, &held.file, size, means.cancel)?;
+            let unwritten = || held.check_lease();
+            compare_while(&self.target.file, &held.file, size, means.pace, unwritten)?;
             let made = read_metadata(&held.file, &held.stat, 0)?;
             Ok((held, made))
         });
@@ -352,7 +356,7 @@ impl Move<'_> {
             self.to,
             self.target,
             &self.metadata,
-            means.cancel,
+            means.pace,
         )?;
         self.lost.extend(found.lost.take());
         found.settle()?;

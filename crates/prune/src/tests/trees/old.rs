@@ -5,6 +5,7 @@ use super::*;
 use crate::act::moving::copy::digest;
 use crate::check::meta::give_metadata;
 use crate::check::open_file::OpenFile;
+use crate::check::pace::ReadPace;
 use crate::journal::record::CopyOrigin;
 use crate::journal::{About, TreeAction};
 use bc_edit::metadata::PresentAcl;
@@ -102,7 +103,9 @@ impl OldMove<'_> {
 
     fn file(&mut self, kept: &Path, from: &Path, to: &Path) -> Result<(), Killed> {
         let (held, kept) = (hold(from), hold(kept));
-        let digest = digest(&held.file, held.stat.stamp.size, &Cancel::new()).unwrap();
+        let cancel = Cancel::new();
+        let pace = ReadPace::new(&cancel, None);
+        let digest = digest(&held.file, held.stat.stamp.size, pace).unwrap();
         let about = About {
             known: None,
             digest: &digest,
