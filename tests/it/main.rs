@@ -54,6 +54,7 @@ mod dup_question;
 mod dup_recipes;
 mod dup_reference;
 mod dup_saved;
+mod dup_trash;
 mod dup_unions;
 mod dup_unique;
 mod dup_unique_again;

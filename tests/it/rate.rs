@@ -17,10 +17,19 @@ fn tree() -> TestTree {
     t
 }
 
+/// Deletes a file that equals one of these, and keeps a journal of that.
+fn deleted(t: &TestTree) {
+    t.write("d/x", t.read("r/a")).write("d/y", t.read("r/a"));
+    let line = "dup prune --action=delete --yes --journal=../j d";
+    t.bc_line(line).go().code(0);
+    assert!(!t.exists("d/y"));
+}
+
 #[test]
 fn bytes_take_their_time() {
     let t = tree();
     t.bc_line("integrity manifest -o m r").go().code(0);
+    deleted(&t);
     // All but the last pieces are paid for before the run ends, so two of three files at least take
     // a second; what takes longer is the machine's affair.
     for line in [
@@ -28,6 +37,8 @@ fn bytes_take_their_time() {
         "hash --rate=100K --io=sync --threads=4 r",
         "integrity verify --rate=100K r m",
         "copy --rate=100K r out",
+        // It reads what it compares, and the copy that it makes.
+        "dup undo --rate=200K ../j",
     ] {
         let begun = Instant::now();
         t.bc_line(line).go().code(0);
@@ -47,7 +58,9 @@ fn waiting_ends_with_a_signal() {
     let t = tree();
     t.write("s/a", t.read("r/a")).write("s/b", t.read("r/b"));
     t.bc_line("integrity manifest -o m r").go().code(0);
+    deleted(&t);
     for line in [
+        "dup undo --rate=1 ../j",
         "hash --rate=1 r",
         "hash --rate=1 --threads=3 --type=blake3 r s",
         "integrity verify --rate=1 r m",
