@@ -29,7 +29,7 @@ use bc_walk::{Error, Identity, Symlinks};
 use crate::check::dir;
 use crate::check::open_file::OpenFile;
 use crate::skip::Skip;
-use crate::step::{Action, lies_in_trash};
+use crate::step::{Action, lies_in_home_trash, lies_in_trash};
 
 /// Position of a directory in relation to references and destination.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -199,7 +199,8 @@ impl<'a> WatchedPlaces<'a> {
     fn look(&mut self, dir: &OwnedFd) -> Result<WatchedPlace, Skip> {
         let mut place = WatchedPlace {
             destination: self.is_trash
-                && dirfd::real_path(dir).is_some_and(|path| lies_in_trash(&path)),
+                && dirfd::real_path(dir)
+                    .is_some_and(|path| lies_in_trash(&path) || lies_in_home_trash(&path)),
             ..WatchedPlace::default()
         };
         let mut first = true;

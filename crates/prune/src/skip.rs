@@ -517,6 +517,7 @@ impl ErrorNumber for Skip {
     fn error_number(&self) -> Option<i32> {
         match self {
             Skip::System { errno, .. } => Some(*errno),
+            Skip::In { why, .. } => why.error_number(),
             _ => None,
         }
     }

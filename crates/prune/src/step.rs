@@ -355,6 +355,9 @@ pub(crate) fn path_below(dir: &[u8], path: &[u8]) -> Vec<u8> {
 /// Directory at the top of a file system that its administrator made for the trashes of all users.
 pub(crate) const SHARED_TRASH: &[u8] = b".Trash";
 
+/// Names of the trash of a home, where `$XDG_DATA_HOME` says nothing else.
+const HOME_TRASH: [&[u8]; 3] = [b".local", b"share", b"Trash"];
+
 /// Beginning of the name of a user's own directory there.
 pub(crate) const OWN_TRASH: &str = ".Trash-";
 
@@ -365,6 +368,14 @@ pub(crate) fn lies_in_trash(path: &[u8]) -> bool {
         let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
         part == SHARED_TRASH || number.is_some_and(is_number)
     })
+}
+
+/// Returns true if a path leads into the trash of a home, of whichever user, by its names.
+pub(crate) fn lies_in_home_trash(path: &[u8]) -> bool {
+    let parts: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
+    parts
+        .windows(HOME_TRASH.len())
+        .any(|parts| parts == HOME_TRASH)
 }
 
 #[cfg(test)]

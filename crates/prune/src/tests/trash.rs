@@ -135,6 +135,62 @@ fn undo_names_what_is_no_longer_in_the_trash() {
 }
 
 #[test]
+fn undo_lets_be_what_has_a_name_in_the_trash_instead() {
+    let tree = TestTree::new();
+    let all = ["dir", "link", "other", "pipe"];
+    tree.write("a", content());
+    for name in all {
+        tree.write(format!("b/{name}"), content());
+    }
+    let (summary, lines) = run_journalled(&tree, &to_trash(&tree));
+    assert_eq!((summary.changed, summary.errors), (4, 0), "{lines:?}");
+    let trash = tree.scratch("Trash");
+    let at = |name: &str| trash.join("files").join(name);
+    // Beside it, so that no number is given again.
+    for name in all {
+        fs::rename(at(name), tree.scratch(name)).unwrap();
+    }
+    fs::create_dir(at("dir")).unwrap();
+    std::os::unix::fs::symlink(tree.join("a"), at("link")).unwrap();
+    fs::write(at("other"), "of another size").unwrap();
+    tree.fifo("p");
+    fs::rename(tree.join("p"), at("pipe")).unwrap();
+    for mode in [RunMode::DryRun, RunMode::Execute] {
+        let mut lost = Vec::new();
+        let undone = undo(
+            &tree.scratch("journal"),
+            mode,
+            &Cancel::new(),
+            &mut |event| {
+                if let UndoOutcome::Failed(why) = event.outcome {
+                    lost.push(why.to_string());
+                }
+            },
+        );
+        assert_eq!(undone.unwrap().failed, 4, "{lost:?}");
+        let text = "is no longer in the trash, which was emptied";
+        assert!(lost.iter().all(|why| why.ends_with(text)), "{lost:?}");
+    }
+    assert_eq!(names(&trash, "files"), all);
+    assert_eq!(names(&trash, "info").len(), 4);
+}
+
+/// Root, whose own trash is elsewhere, comes to those of users.
+#[test]
+fn a_file_in_the_trash_of_another_home_is_neither_kept_nor_taken() {
+    let tree = TestTree::new();
+    let old = "home/u/.local/share/Trash/files/old";
+    tree.write("b/one", content()).write(old, content());
+    for keep in ["path:files", "path:b"] {
+        let mut options = to_trash(&tree);
+        options.rules = KeepRules::new(vec![keep.parse().unwrap()], Roots::Any);
+        let (summary, lines) = run(&tree, &options);
+        assert_eq!((summary.changed, summary.errors), (0, 0), "{lines:?}");
+        assert!(tree.exists("b/one") && tree.exists(old));
+    }
+}
+
+#[test]
 fn on_another_disk_the_trash_is_at_its_top() {
     let disk = match loop_disk("ext4", 32 << 20) {
         Ok(disk) => disk,
@@ -150,12 +206,20 @@ fn on_another_disk_the_trash_is_at_its_top() {
     };
     let shared = root.join(".Trash");
     type Setup<'s> = &'s dyn Fn();
-    let cases: [(&str, Setup<'_>, String); 4] = [
+    let cases: [(&str, Setup<'_>, String); 5] = [
         ("none", &|| (), own.clone()),
         (
             "sticky",
             &|| give_mode(&shared, 0o1777),
             format!(".Trash/{number}"),
+        ),
+        (
+            "another user's",
+            &|| {
+                give_mode(&shared, 0o1777);
+                std::os::unix::fs::chown(&shared, Some(number + 7), None).unwrap();
+            },
+            own.clone(),
         ),
         ("not sticky", &|| give_mode(&shared, 0o777), own.clone()),
         (

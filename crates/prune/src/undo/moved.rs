@@ -9,7 +9,7 @@ use bc_walk::{FileKind, FileStat};
 
 use super::names::Another;
 use super::next::Destination;
-use super::{Undo, UndoOutcome, UndoneStep, may_be, reference};
+use super::{NamedEntry, Undo, UndoOutcome, UndoneStep, may_be, reference};
 use crate::act::moving::aside::take_back;
 use crate::act::moving::existing_target::Arrived;
 use crate::act::moving::relocate::{Move, MoveMeans, MoveMethod};
@@ -76,6 +76,11 @@ impl Undo<'_> {
     /// the moved file itself.
     pub(super) fn prove_moved(&self, step: &mut UndoneStep<'_>) -> Result<bool, Skip> {
         let entry = step.entry;
+        // Nothing comes out of a trash instead of it: another file, or what cannot be read, is let be.
+        let is_there = |found: &NamedEntry| found.may_be(&entry.target.mark());
+        if entry.is_trash() && !step.destination.as_ref().is_some_and(is_there) {
+            return Ok(false);
+        }
         let held = step.moved()?;
         held.watch()?;
         self.is_recorded(entry, held)?;

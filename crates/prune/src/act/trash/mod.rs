@@ -10,6 +10,8 @@ pub(crate) mod place;
 
 use std::rc::Rc;
 
+use bc_fs::shortage::is_shortage;
+
 use self::place::{ReservedName, Trash};
 use crate::check::open_file::OpenFile;
 use crate::means::PruneRun;
@@ -37,7 +39,10 @@ impl PruneRun<'_> {
             },
             Err(why) => Err(why),
         };
-        self.trashes.0.insert(key, trash.clone());
+        // A shortage of descriptors ends.
+        if !trash.as_ref().is_err_and(is_shortage) {
+            self.trashes.0.insert(key, trash.clone());
+        }
         trash
     }
 

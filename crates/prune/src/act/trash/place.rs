@@ -173,7 +173,9 @@ impl Trash {
         let shared = || {
             let dir = dirfd::open_below(&top, SHARED_TRASH).ok()?;
             let found = meta::stat_all(&dir).ok()?;
-            let is_sound = found.stat.mode & STICKY != 0 && number.has(&found);
+            // Its owner may rename what others have in it.
+            let is_trusted = [0, user].contains(&found.stat.uid);
+            let is_sound = found.stat.mode & STICKY != 0 && is_trusted && number.has(&found);
             let name = user.to_string().into_bytes();
             let (above, missing) = is_sound
                 .then(|| own_below(dir, name.clone(), number))?
