@@ -292,6 +292,16 @@ fn may_be(now: &Mark, before: &Mark) -> bool {
     now.id == before.id || now.proves_mounted(before)
 }
 
+/// Returns true if this is what a journal recorded, at the place to which that was renamed: by the
+/// number alone where no time of birth is known, as its device may have another one since it was
+/// mounted again.
+fn is_taken_away(now: &Mark, before: &Mark) -> bool {
+    match now.born_ns.is_some() && before.born_ns.is_some() {
+        true => now.proves_mounted(before),
+        false => now.id.ino == before.id.ino,
+    }
+}
+
 impl NamedEntry {
     /// Returns its directory.
     fn dir(&self) -> Result<&OwnedFd, Skip> {

@@ -9,7 +9,7 @@ use bc_walk::{FileKind, FileStat};
 
 use super::names::Another;
 use super::next::Destination;
-use super::{NamedEntry, Undo, UndoOutcome, UndoneStep, may_be, reference};
+use super::{Undo, UndoOutcome, UndoneStep, is_taken_away, may_be, reference};
 use crate::act::moving::aside::take_back;
 use crate::act::moving::existing_target::Arrived;
 use crate::act::moving::relocate::{Move, MoveMeans, MoveMethod};
@@ -76,15 +76,17 @@ impl Undo<'_> {
     /// the moved file itself.
     pub(super) fn prove_moved(&self, step: &mut UndoneStep<'_>) -> Result<bool, Skip> {
         let entry = step.entry;
+        let before = entry.target.mark();
         // Nothing comes out of a trash instead of it: another file, or what cannot be read, is let be.
-        let is_there = |found: &NamedEntry| found.may_be(&entry.target.mark());
-        if entry.is_trash() && !step.destination.as_ref().is_some_and(is_there) {
+        let found = || step.destination.as_ref()?.mark(&before);
+        let is_there = || found().is_some_and(|now| is_taken_away(&now, &before));
+        if entry.is_trash() && !is_there() {
             return Ok(false);
         }
         let held = step.moved()?;
         held.watch()?;
         self.is_recorded(entry, held)?;
-        Ok(may_be(&held.mark(), &entry.target.mark()))
+        Ok(entry.is_trash() || may_be(&held.mark(), &before))
     }
 
     /// Returns true if the file in its place has the metadata that undo would give it.

@@ -21,7 +21,7 @@ use bc_walk::{FileKind, FileStat, Identity};
 use rustix::io::Errno;
 
 use super::leftovers::link_text;
-use super::{NamedEntry, Undo, UndoOutcome, find};
+use super::{NamedEntry, Undo, UndoOutcome, find, is_taken_away};
 use crate::act::moving::copy::given;
 use crate::act::temp::{self, give_name};
 use crate::act::tree::rename_dir;
@@ -242,8 +242,8 @@ impl Undo<'_> {
         };
         match &there.stat {
             Some(stat) if stat.kind() == FileKind::Dir => {}
-            Some(_) => return Err(Skip::Changed),
-            None => return Err(gone()),
+            Some(_) if !entry.is_trash() => return Err(Skip::Changed),
+            Some(_) | None => return Err(gone()),
         }
         let from = there.dir()?;
         let held = OpenFile::link(
@@ -252,13 +252,7 @@ impl Undo<'_> {
             &there.name,
             &to,
         )?;
-        let (before, moved) = (entry.target.mark(), held.mark());
-        // The number of the device may be another one since it was mounted again.
-        let is_it = match before.born_ns.is_some() && moved.born_ns.is_some() {
-            true => moved.proves_mounted(&before),
-            false => moved.id.ino == before.id.ino,
-        };
-        if !is_it {
+        if !is_taken_away(&held.mark(), &entry.target.mark()) {
             return Err(match entry.is_trash() {
                 true => gone(),
                 false => Skip::Changed,
