@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use bc_testkit::{Seen, Sweep, TestTree, full_disk, left_out, loop_disk, seen};
+use bc_testkit::{NOBODY, Seen, Sweep, TestTree, full_disk, is_root, left_out, loop_disk, seen};
 
 use crate::common::Bc;
 use crate::copy_faults::FAULTS;
@@ -394,4 +394,47 @@ fn after_a_power_cut_nothing_is_lost() {
         }
         assert!(sweep.reached() > 0, "{kind}");
     }
+}
+
+/// An owner that this user cannot give is lost with the source.
+#[test]
+fn an_owner_that_cannot_be_given_keeps_the_source() {
+    if !is_root() {
+        return left_out("only root has files of others");
+    }
+    let t = TestTree::new();
+    let Some(disk) = other_disk(&t) else {
+        return;
+    };
+    t.write("r/file", "content").mode("r", 0o777);
+    t.mode("r/file", 0o644).mode("", 0o777);
+    disk.mode("", 0o777);
+    let home = t.scratch("home");
+    std::fs::create_dir_all(&home).unwrap();
+    std::os::unix::fs::chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
+    std::os::unix::fs::chown(t.join("r"), Some(NOBODY), Some(NOBODY)).unwrap();
+    let line = format!("move r {}", disk.join("to").display());
+    for _ in 0..2 {
+        let out = t.bc_line(&line).as_nobody().go();
+        out.code(1).stderr_has("lacks some of its metadata");
+        assert!(t.exists("r/file"));
+    }
+    let line = line.replace("move", "move --allow-lossy");
+    t.bc_line(&line).as_nobody().go();
+    assert!(!t.exists("r/file"));
+    assert_eq!(std::fs::read(disk.join("to/file")).unwrap(), b"content");
+}
+
+#[test]
+fn metadata_that_is_left_out_would_be_lost() {
+    let t = tree();
+    let Some(disk) = other_disk(&t) else {
+        return;
+    };
+    let line = format!("move --preserve=mode r {}", disk.join("to").display());
+    t.bc_line(&line).go().code(2).stderr_has("--allow-lossy");
+    assert!(t.exists("r/a/file") && !disk.join("to").exists());
+    let line = line.replace("move", "move --allow-lossy");
+    t.bc_line(&line).go().code(0);
+    assert!(!t.exists("r"));
 }

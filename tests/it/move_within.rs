@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use bc_testkit::{TestTree, seen};
+use bc_testkit::{NOBODY, TestTree, is_root, seen};
 
 use crate::common::Bc;
 use crate::copy_trees::{MANIFEST, litter, rich, tree};
@@ -199,4 +199,67 @@ fn what_is_left_out_stays() {
     );
     assert!(t.exists("r/a/large") && !t.exists("to/a/large"), "{out}");
     assert!(!t.exists("r/a/file") && !t.exists("r/second"), "{out}");
+}
+
+/// A manifest that is asked for is made: files are read for it, and stay what they are.
+#[test]
+fn a_manifest_that_is_asked_for_is_made() {
+    let t = tree();
+    let number = ino(&t, "r/a/file");
+    t.bc_line("move --manifest=m.jsonl r to").go().code(0);
+    assert_eq!(ino(&t, "to/a/file"), number);
+    assert!(!t.exists("r"));
+    t.bc_line("integrity verify to m.jsonl").go().code(0);
+    let text = String::from_utf8(t.read("m.jsonl")).unwrap();
+    assert!(text.contains("blake3") && text.contains("a/file"), "{text}");
+}
+
+/// What is renamed into a directory that may be written to and not be read is no failure, and the
+/// next source is renamed, too.
+#[test]
+fn a_directory_that_cannot_be_read_is_no_failure() {
+    let t = TestTree::new();
+    t.write("out/one", "1").write("out/two", "2").dir("out/box");
+    t.mode("out", 0o777).mode("out/box", 0o333);
+    if is_root() {
+        let home = t.scratch("home");
+        std::fs::create_dir_all(&home).unwrap();
+        std::os::unix::fs::chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let line = "move out/one out/two out/box";
+    t.bc_line(line)
+        .as_nobody()
+        .go()
+        .code(0)
+        .stderr_has("2 moved of 2");
+}
+
+/// One source in another one is refused before anything is changed.
+#[test]
+fn a_source_in_another_one_is_refused() {
+    for line in ["move r r/a to", "move r/a/file r to", "move r ./r to"] {
+        let t = tree();
+        t.dir("to");
+        let before = seen(t.path(), MANIFEST).unwrap();
+        t.bc_line(line).go().code(2);
+        assert_eq!(seen(t.path(), MANIFEST).unwrap(), before, "{line}");
+    }
+}
+
+/// Temporary names of a copy or move that may be at work stay when directories are merged.
+#[test]
+fn what_another_job_is_at_work_with_stays() {
+    let stage = ".bc-copy.0123456789abcdef.part";
+    let aside = ".bc-move.0123456789abcdef.tmp";
+    let t = TestTree::new();
+    t.write("r/file", "content").dir("to/r");
+    for name in [stage, aside] {
+        t.write(Path::new("r").join(name), "another");
+    }
+    let out = t.bc_line("move r to").go();
+    out.code(1).stderr_has(stage).stderr_has(aside);
+    for name in [stage, aside] {
+        assert!(t.exists(Path::new("r").join(name)), "{name}");
+    }
+    assert_eq!(t.read("to/r/file"), b"content");
 }

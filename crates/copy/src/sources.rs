@@ -224,6 +224,23 @@ pub(crate) fn look(
     Ok((sources, missing as u64))
 }
 
+/// Lists what is to be copied of a source, except for the journals.
+pub(crate) fn list(
+    options: &CopyOptions,
+    source: &Source,
+    journals: &[OwnFile],
+    cancel: &Cancel,
+) -> Result<Listing, Error> {
+    let mut walk = options.walk.clone();
+    walk.entries = Entries::All;
+    walk.metadata = Metadata::Full;
+    walk.file_stats = FileStats::Walked;
+    // The state directory is part of a home directory, and grows meanwhile.
+    walk.leave_out.extend_from_slice(journals);
+    let path = [source.path.clone()];
+    Ok(bc_walk::walk(&path, &walk, options.walk_workers, cancel)?)
+}
+
 /// Walks each source, except for the journals.
 pub(crate) fn walk(
     options: &CopyOptions,
@@ -237,14 +254,7 @@ pub(crate) fn walk(
         let kind = source.stat.kind();
         let content = match kind {
             FileKind::Dir | FileKind::File => {
-                let mut walk = options.walk.clone();
-                walk.entries = Entries::All;
-                walk.metadata = Metadata::Full;
-                walk.file_stats = FileStats::Walked;
-                // The state directory is part of a home directory, and grows meanwhile.
-                walk.leave_out.extend_from_slice(journals);
-                let path = [source.path.clone()];
-                let listing = bc_walk::walk(&path, &walk, options.walk_workers, cancel)?;
+                let listing = list(options, &source, journals, cancel)?;
                 for error in listing.errors().iter().chain(listing.absent()) {
                     observer(Event::Failed(error));
                 }

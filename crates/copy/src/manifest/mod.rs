@@ -353,6 +353,14 @@ fn entry(
     };
     let mut entry = Entry::new(path, kind);
     entry.meta = meta;
+    if let (true, Some(own)) = (job.plan.options.moves, &mut entry.meta)
+        && let Some(walked) = job.plan.tree.stat(item)
+        && (walked.id.dev, walked.id.ino) == (job.plan.top.id.dev, own.ino)
+        && walked.kind() == FileKind::File
+    {
+        // It is the source itself, whose own name goes.
+        own.nlink = walked.nlink;
+    }
     if let Some(failure) = rows.failure(item) {
         // The existing file was left alone: it still has to match its earlier record.
         if let Some(known) = known.filter(|known| known.error.is_none())

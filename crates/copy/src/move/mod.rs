@@ -42,11 +42,10 @@ use std::slice;
 use bc_pool::Cancel;
 use bc_walk::job::{Error, ErrorKind};
 use bc_walk::{FileKind, OwnFile};
-use rustix::io::retry_on_intr;
 
 use crate::destination::{self, Source, dir_and_name};
 use crate::engine;
-use crate::error::{system_error, usage_at};
+use crate::error::usage_at;
 use crate::event::{Copied, CopyProgress, Event, Observer, Relay};
 use crate::job::{DestinationObserver, Job};
 use crate::manifest::{refuse_copied_manifest, refuse_foreign_manifest, refuse_odd_manifest};
@@ -85,7 +84,8 @@ impl MoveOptions {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Moved {
-    /// Entries: the sum of the next four.
+    /// Entries: the sum of the next four. Directories that stay for what was left out of them are
+    /// none.
     pub walked: u64,
     /// At the destination and at the source no more. A directory that is renamed counts as one.
     pub moved: u64,
@@ -106,11 +106,12 @@ pub struct Moved {
 }
 
 impl Moved {
-    fn add_renames(&mut self, renamed: u64, failed: u64) {
-        self.renamed += renamed;
-        self.moved += renamed;
-        self.failed += failed;
-        self.walked += renamed + failed;
+    fn add_renames(&mut self, renamer: &rename::Renamer<'_>) {
+        self.renamed += renamer.renamed;
+        self.moved += renamer.renamed;
+        self.failed += renamer.failed;
+        self.kept += renamer.kept;
+        self.walked += renamer.renamed + renamer.failed + renamer.kept;
     }
 }
 
@@ -152,7 +153,7 @@ pub fn move_files(
         destination::refuse_itself(copy, &top, &sources)?;
         let mut renamer = rename::Renamer::new(copy, &top, cancel, progress, observer);
         sources = renamer.go(sources, &Log::default())?.sources;
-        moved.add_renames(renamer.renamed, renamer.failed);
+        moved.add_renames(&renamer);
         if sources.is_empty() {
             return Ok(moved);
         }
@@ -181,7 +182,7 @@ pub fn move_files(
     let mut renamer = rename::Renamer::new(copy, &begun.top, cancel, progress, observer);
     let rest = renamer.go(sources, &begun.log)?;
     let crosses = renamer.crosses;
-    moved.add_renames(renamer.renamed, renamer.failed);
+    moved.add_renames(&renamer);
     if rest.sources.is_empty() {
         if !copy.dry_run && moved.failed == 0 {
             begun.log.remove();
@@ -254,11 +255,8 @@ fn across(
     let mut removed = remove::Removed::default();
     if !job.is_over() && (crosses || !options.copy.dry_run) {
         removed = remove::remove_sources(&job, &rows, options.allow_lossy)?;
-        if removed.gone > 0 {
-            sync_sources(&job)?;
-        }
     }
-    moved.walked += copied.walked;
+    moved.walked += copied.walked.saturating_sub(removed.left_out);
     moved.failed += copied.failed;
     if job.is_over() || options.copy.dry_run && !crosses {
         moved.left += copied.left;
@@ -271,38 +269,21 @@ fn across(
         false => {
             moved.moved += removed.gone;
             moved.kept += removed.kept;
-            let seen = copied.failed + removed.gone + removed.kept;
+            let seen = copied.failed + removed.gone + removed.kept + removed.left_out;
             moved.left = copied.walked.saturating_sub(seen);
         }
     }
-    let is_complete =
-        moved.failed == 0 && moved.left == 0 && removed.retried == 0 && !job.is_over();
+    let is_complete = moved.failed == 0
+        && moved.left == 0
+        && removed.retried == 0
+        && removed.is_synced
+        && !job.is_over();
     if !options.copy.dry_run {
         engine::release(job, &mut copied, is_complete);
     }
     moved.resumable = copied.resumable;
     moved.copied = copied;
     Ok(moved)
-}
-
-/// Forces the removals to the disks: should they be lost with the power once the journal is gone,
-/// the sources would be back, and their names taken.
-fn sync_sources(job: &Job<'_>) -> Result<(), Error> {
-    let mut synced = Vec::new();
-    for root in &job.plan.tree.roots {
-        let path = root.source.path.as_bytes();
-        let dir = dir_and_name(path).0;
-        let failed = |errno| system_error(path, "syncfs", errno);
-        let place =
-            bc_fs::dirfd::open_root(dir).map_err(|failed| system_error(path, "open", failed))?;
-        let dev = crate::meta::stat(&place).map_err(failed)?.id.dev;
-        if !synced.contains(&dev) {
-            let open = job.readable(&place).map_err(failed)?;
-            retry_on_intr(|| rustix::fs::syncfs(&open)).map_err(failed)?;
-            synced.push(dev);
-        }
-    }
-    Ok(())
 }
 
 fn check(options: &MoveOptions) -> Result<(), Error> {

@@ -90,13 +90,15 @@ pub(super) enum Stays {
     NotEmpty,
     /// A directory in which something stays.
     NotEmptied,
+    /// A directory that is not empty, of which something was left out.
+    LeftOut,
 }
 
 impl Stays {
     /// Returns the reason in words; `None` where something else was reported that says it.
     pub(super) const fn text(self) -> Option<&'static str> {
         Some(match self {
-            Stays::NotCopied | Stays::NotEmptied => return None,
+            Stays::NotCopied | Stays::NotEmptied | Stays::LeftOut => return None,
             Stays::LeftThere => "stays: what has its name at the destination was left as it is",
             Stays::Lossy => {
                 "stays: its copy lacks some of its metadata; --allow-lossy removes it all the same"
@@ -116,7 +118,7 @@ impl Stays {
     pub(super) const fn is_retried(self) -> bool {
         !matches!(
             self,
-            Stays::NotCopied | Stays::LeftThere | Stays::NotEmptied
+            Stays::NotCopied | Stays::LeftThere | Stays::NotEmptied | Stays::LeftOut
         )
     }
 }

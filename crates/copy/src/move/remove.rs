@@ -11,13 +11,12 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Digest, hash};
-use bc_edit::swap::{NotDone, keep_beside, settle_taken};
 use bc_edit::{entry, journal, names};
-use bc_fs::call::FailedCall;
+use bc_fs::call::{FailedCall, call};
 use bc_fs::dirfd::{self, Access};
 use bc_fs::lease::{self, Refused};
 use bc_fs::path::split;
-use bc_walk::{Error, FileKind, FileStat, Stamp};
+use bc_walk::{Error, FileKind, FileStat, OwnFile, Stamp};
 use rustix::io::Errno;
 
 use super::plan::{
@@ -31,9 +30,9 @@ use crate::lock;
 use crate::meta::{stat, stat_at};
 use crate::place::{EntryPlace, Over};
 use crate::results::{EntryState, Proof, Rows};
-use crate::resume::aside::displaced;
+use crate::resume::aside::give_back;
 use crate::resume::record::{self, AsideRecord};
-use crate::sources::{RootItem, SourceContent, shown_below};
+use crate::sources::{RootItem, SourceContent, list, shown_below};
 use crate::worker::{BATCH, Worker, run_in_batches};
 
 /// Counts of a removal.
@@ -45,6 +44,10 @@ pub(super) struct Removed {
     pub(super) kept: u64,
     /// Number of those kept that another run may remove.
     pub(super) retried: u64,
+    /// Directories that hold what was left out, and nothing else.
+    pub(super) left_out: u64,
+    /// True unless the removals could not be forced to the disk.
+    pub(super) is_synced: bool,
 }
 
 /// One name of a source that is to be removed.
@@ -109,12 +112,15 @@ struct Removal<'r, 'j> {
     gone: AtomicU64,
     kept: AtomicU64,
     retried: AtomicU64,
+    left_out: AtomicU64,
     /// Sources that have their names at the destination, too.
     linked: HashSet<RootItem>,
     /// Reasons for which entries stay, to be reported in order.
     reasons: Mutex<Vec<(RootItem, Error)>>,
     /// Targets of entries that stay at the source.
     staying: Mutex<BTreeSet<Vec<u8>>>,
+    /// A directory that lost entries on each file system.
+    changed: Mutex<HashMap<u64, Result<OwnedFd, FailedCall>>>,
 }
 
 /// Removes the sources of what was copied, or, in a dry run, reports those that would stay.
@@ -136,9 +142,11 @@ pub(super) fn remove_sources(
         gone: AtomicU64::new(0),
         kept: AtomicU64::new(0),
         retried: AtomicU64::new(0),
+        left_out: AtomicU64::new(0),
         linked: job.take_linked(),
         reasons: Mutex::default(),
         staying: Mutex::default(),
+        changed: Mutex::default(),
     };
     if !job.plan.options.dry_run && job.means.log.is_kept() {
         // Everything is on the disk by now but for the journal itself.
@@ -162,10 +170,13 @@ pub(super) fn remove_sources(
     for (_, error) in &reasons {
         (job.means.observer)(Event::Failed(error));
     }
+    let is_synced = removal.sync();
     Ok(Removed {
+        is_synced,
         gone: removal.gone.into_inner(),
         kept: removal.kept.into_inner(),
         retried: removal.retried.into_inner(),
+        left_out: removal.left_out.into_inner(),
     })
 }
 
@@ -201,19 +212,19 @@ fn walked(job: &Job<'_>, item: RootItem) -> Option<FileStat> {
     }
 }
 
-impl<'j> Removal<'_, 'j> {
+impl<'r, 'j> Removal<'r, 'j> {
     /// Removes the files of some groups, once their private names are recorded.
     fn batch(&self, worker: &mut Worker<'j>, groups: &[Vec<RootItem>]) {
         let mut piece = Vec::new();
         let mut ready = Vec::with_capacity(groups.len());
         for group in groups {
             // What has no copy needs no look at its source either.
-            let named = match self.without_a_look(group) {
+            let recorded = match self.without_a_look(group) {
                 RemovalStep::Stay(why) => Err(NotRemoved::Stays(why)),
-                _ => self.names(worker, group, &mut piece),
+                _ => self.record(group, &mut piece),
             };
-            match named {
-                Ok(names) => ready.push(names),
+            match recorded {
+                Ok(()) => ready.push(group),
                 Err(why) => self.stay(group, &why),
             }
         }
@@ -224,19 +235,66 @@ impl<'j> Removal<'_, 'j> {
                     let synced = appended.and_then(|()| self.job.means.log.sync());
                     self.job.has_recorded(synced)
                 });
-        for names in ready {
+        for group in ready {
             if self.job.is_over() {
                 return;
             }
-            let items: Vec<RootItem> = names.iter().map(|name| name.item).collect();
             let removed = match is_recorded {
-                true if self.linked.contains(&items[0]) => self.linked_name(&names[0]),
-                true => self.group(worker, &names),
+                true => self.opened(worker, group),
                 false => Err(NotRemoved::Stays(Stays::Unrecorded)),
             };
             match removed {
-                Ok(()) => drop(self.gone.fetch_add(items.len() as u64, Relaxed)),
-                Err(why) => self.stay(&items, &why),
+                Ok(()) => drop(self.gone.fetch_add(group.len() as u64, Relaxed)),
+                Err(why) => self.stay(group, &why),
+            }
+        }
+    }
+
+    /// Opens the directories of a group, and removes it. Those of one group alone are open at a time:
+    /// descriptors are few.
+    fn opened(&self, worker: &mut Worker<'j>, group: &[RootItem]) -> Result<(), NotRemoved> {
+        let names = group.iter().map(|item| self.name(worker, *item));
+        let names: Vec<SourceName> = names.collect::<Result<_, _>>()?;
+        match self.linked.contains(&group[0]) {
+            true => self.linked_name(&names[0])?,
+            false => self.group(worker, &names)?,
+        }
+        for name in &names {
+            self.has_lost(&name.dir);
+        }
+        Ok(())
+    }
+
+    /// Keeps a directory that lost an entry open, unless there is one of its file system already.
+    fn has_lost(&self, dir: &OwnedFd) {
+        if self.job.plan.options.dry_run {
+            return;
+        }
+        let dev = stat(dir).map_or(0, |stat| stat.id.dev);
+        let mut changed = lock(&self.changed);
+        // Where it can be written to and not read, the next one may do.
+        if !matches!(changed.get(&dev), Some(Ok(_))) {
+            changed.insert(dev, dirfd::relist(dir));
+        }
+    }
+
+    /// Forces the removals to the disks: should they be lost with the power once the journal is gone,
+    /// the sources would be back, and their names taken.
+    fn sync(&self) -> bool {
+        let changed = lock(&self.changed);
+        let mut synced = changed.values().map(|dir| {
+            let dir = dir.as_ref().map_err(|failed| *failed)?;
+            call("syncfs", || rustix::fs::syncfs(dir))
+        });
+        match synced.find_map(Result::err) {
+            None => true,
+            Some(failed) => {
+                let text = format!(
+                    "the removal of the sources may not be on the disk: {failed}; the same command \
+                     ends it"
+                );
+                (self.job.means.observer)(Event::Warning(&text));
+                false
             }
         }
     }
@@ -289,7 +347,11 @@ impl<'j> Removal<'_, 'j> {
         let error = match why {
             NotRemoved::Stays(why) => {
                 self.retried.fetch_add(u64::from(why.is_retried()), Relaxed);
-                match why.text() {
+                let text = match why {
+                    Stays::NotCopied => Some("stays: another of its names was not copied"),
+                    why => why.text(),
+                };
+                match text {
                     Some(text) => Error::with_message(path, "remove", text),
                     None => return,
                 }
@@ -302,27 +364,48 @@ impl<'j> Removal<'_, 'j> {
         lock(&self.reasons).push((item, error));
     }
 
-    /// Returns the names of a group, and adds the records of their private names.
-    fn names(
-        &self,
-        worker: &mut Worker<'j>,
-        group: &[RootItem],
-        piece: &mut Vec<u8>,
-    ) -> Result<Vec<SourceName>, NotRemoved> {
-        let mut all = Vec::with_capacity(group.len());
+    /// Adds the records of the private names of a group.
+    fn record(&self, group: &[RootItem], piece: &mut Vec<u8>) -> Result<(), NotRemoved> {
         for item in group {
-            let name = self.name(worker, *item)?;
-            let aside = AsideRecord {
-                dir: name.dir_path.clone(),
-                name: name.name.as_bytes().to_vec(),
-                private: name.private.clone(),
-            };
+            let (_, aside) = self.aside(*item)?;
             if !record::push_aside(piece, &aside) {
                 return Err(NotRemoved::Stays(Stays::Unrecorded));
             }
-            all.push(name);
         }
-        Ok(all)
+        Ok(())
+    }
+
+    /// Returns the name of a source, and the record of its private one.
+    fn aside(&self, item: RootItem) -> Result<(&'r CStr, AsideRecord), NotRemoved> {
+        let tree = &self.job.plan.tree;
+        let (nth, root) = tree.root(item);
+        let path = &self.roots[nth];
+        let (name, path) = match (&*root.content, tree.entry(item)) {
+            (SourceContent::Alone(_, name), _) => (name.as_c_str(), path.clone()),
+            (_, Some((listing, id))) => {
+                let mut below = Vec::new();
+                if root.source.stat.kind() == FileKind::Dir {
+                    listing.write_relative(id, &mut below);
+                }
+                (listing.name(id), shown_below(path, &below))
+            }
+            _ => return Err(NotRemoved::Stays(Stays::NotCopied)),
+        };
+        let mut key = self.job.plan.id.0.to_vec();
+        key.extend_from_slice(b"aside");
+        key.extend_from_slice(&path);
+        let digest = hash(Algorithm::Blake3, &key);
+        let mut start = [0; 8];
+        start.copy_from_slice(&digest.as_bytes()[..8]);
+        let record = AsideRecord {
+            dir: match split(&path).0 {
+                b"" => b"/".to_vec(),
+                dir => dir.to_vec(),
+            },
+            name: name.to_bytes().to_vec(),
+            private: names::aside(start),
+        };
+        Ok((name, record))
     }
 
     fn name(&self, worker: &mut Worker<'j>, item: RootItem) -> Result<SourceName, NotRemoved> {
@@ -338,42 +421,23 @@ impl<'j> Removal<'_, 'j> {
             true => self.top_place(worker, item)?,
             false => worker.place(item).map_err(refused("open directory"))?,
         };
-        let (nth, root) = job.plan.tree.root(item);
-        let path = &self.roots[nth];
-        let (dir, name, path) = match (&*root.content, job.plan.tree.entry(item)) {
-            (SourceContent::Alone(dir, name), _) => {
+        let (name, aside) = self.aside(item)?;
+        let dir = match &*job.plan.tree.root(item).1.content {
+            SourceContent::Alone(dir, _) => {
                 let dir = dir.try_clone().map_err(|error| FailedCall {
                     op: "dup",
                     errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
                 })?;
-                (Rc::new(dir), name.clone(), path.clone())
+                Rc::new(dir)
             }
-            (_, Some((listing, id))) => {
-                let dir = worker.source_dir(item).map_err(refused("open directory"))?;
-                let mut below = Vec::new();
-                if root.source.stat.kind() == FileKind::Dir {
-                    listing.write_relative(id, &mut below);
-                }
-                let path = shown_below(path, &below);
-                (dir, listing.name(id).to_owned(), path)
-            }
-            _ => return Err(NotRemoved::Stays(Stays::NotCopied)),
+            _ => worker.source_dir(item).map_err(refused("open directory"))?,
         };
-        let mut key = job.plan.id.0.to_vec();
-        key.extend_from_slice(b"aside");
-        key.extend_from_slice(&path);
-        let digest = hash(Algorithm::Blake3, &key);
-        let mut start = [0; 8];
-        start.copy_from_slice(&digest.as_bytes()[..8]);
         Ok(SourceName {
             item,
             dir,
-            name,
-            dir_path: match split(&path).0 {
-                b"" => b"/".to_vec(),
-                dir => dir.to_vec(),
-            },
-            private: names::aside(start),
+            name: name.to_owned(),
+            dir_path: aside.dir,
+            private: aside.private,
             place,
         })
     }
@@ -533,9 +597,12 @@ impl<'j> Removal<'_, 'j> {
             };
             let seen = Seen::of(&there);
             let was = self.rows.meta(name.item);
+            // Where numbers of files are made up, the bytes alone prove it.
+            let traits = &self.job.site.top_traits;
+            let is_numbered = !is_file || traits.identity_proves_content(seen.id.ino);
             let is_made = was.is_some_and(|was| {
-                (was.ino, was.size, was.mtime_ns)
-                    == (seen.id.ino, seen.stamp.size, seen.stamp.mtime_ns)
+                (was.ino == seen.id.ino || !is_numbered)
+                    && (was.size, was.mtime_ns) == (seen.stamp.size, seen.stamp.mtime_ns)
             });
             if !is_made {
                 return Ok(CopyNow::Changed);
@@ -622,13 +689,15 @@ impl<'j> Removal<'_, 'j> {
     /// Gives all names of a source their private ones; `aside` counts them.
     fn set_aside(&self, all: &[SourceName], aside: &mut usize) -> Result<(), NotRemoved> {
         for name in all {
-            entry::rename_new(
-                &name.dir,
-                name.name.as_c_str(),
-                &name.dir,
-                &name.private[..],
-            )?;
-            *aside += 1;
+            let (dir, private) = (&name.dir, &name.private[..]);
+            let renamed = entry::rename_new(dir, name.name.as_c_str(), dir, private);
+            let is_aside = || {
+                // Where the new name is a link, the old one may have been left.
+                let id = walked(self.job, name.item).map(|then| then.id);
+                stat_at(dir, private).is_ok_and(|there| Some(there.id) == id)
+            };
+            *aside += usize::from(renamed.is_ok() || is_aside());
+            renamed?;
         }
         Ok(())
     }
@@ -665,7 +734,11 @@ impl<'j> Removal<'_, 'j> {
             let go_on = || !self.job.means.cancel.is_cancelled();
             let found = digest_of(&held.file, algorithm, &mut Vec::new(), &go_on);
             let found = found.map_err(|errno| FailedCall { op: "read", errno })?;
-            if found != Some(expected) || Seen::of(&look()?) != Seen::of(&now) {
+            let Some(found) = found else {
+                let (op, errno) = ("read", Errno::CANCELED);
+                return Err(FailedCall { op, errno }.into());
+            };
+            if found != expected || Seen::of(&look()?) != Seen::of(&now) {
                 return Err(changed());
             }
         }
@@ -689,14 +762,9 @@ impl<'j> Removal<'_, 'j> {
 
     /// Gives a source its name back.
     fn give_back(&self, name: &SourceName) {
-        let SourceName { dir, private, .. } = name;
-        let (dir, private, own) = (dir.as_fd(), private.as_bytes(), name.name.as_bytes());
-        let back = settle_taken(dir, own, private, || Err::<(), _>(()));
-        if let Err(NotDone::Displaced { .. }) = back {
-            let kept = keep_beside(dir, private, own);
-            let kept = kept.as_deref().unwrap_or(private);
-            displaced(&name.dir_path, own, kept, self.job.means.observer);
-        }
+        let (own, private) = (name.name.as_bytes(), name.private.as_bytes());
+        let observer = self.job.means.observer;
+        give_back(name.dir.as_fd(), &name.dir_path, own, private, observer);
     }
 
     /// Removes directories, the deepest first.
@@ -709,13 +777,53 @@ impl<'j> Removal<'_, 'j> {
             .collect::<Vec<_>>()
             .into_iter()
             .rev();
+        let mut holding = Vec::new();
         for item in dirs.filter(|item| self.job.plan.tree.kind(*item) == FileKind::Dir) {
             if self.job.is_over() {
                 return;
             }
             match self.dir(worker, item) {
                 Ok(()) => drop(self.gone.fetch_add(1, Relaxed)),
+                Err(NotRemoved::Stays(Stays::LeftOut)) => holding.push(item),
                 Err(why) => self.stay_one(item, &why),
+            }
+        }
+        self.holding(&holding);
+    }
+
+    /// Looks for what has come into directories of which something was left out: it keeps them. All
+    /// others stay as asked, with what was left out, and are not counted.
+    fn holding(&self, dirs: &[RootItem]) {
+        let (job, mut target) = (self.job, Vec::new());
+        let journals: Vec<OwnFile> = job.means.log.own_file().into_iter().collect();
+        for (nth, root) in job.plan.tree.roots.iter().enumerate() {
+            let own = || {
+                dirs.iter()
+                    .filter(|item| job.plan.tree.root(**item).0 == nth)
+            };
+            if own().next().is_none() {
+                continue;
+            }
+            let listed = list(job.plan.options, &root.source, &journals, job.means.cancel);
+            let found = listed.map(|listing| {
+                let files = listing
+                    .ids()
+                    .filter(|id| listing.kind(*id) != FileKind::Dir);
+                let relative = |id| {
+                    let mut below = Vec::new();
+                    listing.write_relative(id, &mut below);
+                    shown_below(&root.name, &below)
+                };
+                files.map(relative).collect::<BTreeSet<Vec<u8>>>()
+            });
+            for item in own() {
+                job.plan.tree.write_target(*item, &mut target);
+                // What cannot be looked for may be there.
+                let is_new = found.as_ref().map_or(true, |found| holds(found, &target));
+                match is_new {
+                    true => self.stay_one(*item, &Stays::NotEmpty.into()),
+                    false => drop(self.left_out.fetch_add(1, Relaxed)),
+                }
             }
         }
     }
@@ -728,14 +836,7 @@ impl<'j> Removal<'_, 'j> {
         }
         let mut target = Vec::new();
         job.plan.tree.write_target(item, &mut target);
-        let has_staying = || {
-            let below = [&target[..], b"/"].concat();
-            let staying = lock(&self.staying);
-            let first = staying.range(below.clone()..).next();
-            target.is_empty() && !staying.is_empty()
-                || first.is_some_and(|first| first.starts_with(&below))
-        };
-        if has_staying() {
+        if holds(&lock(&self.staying), &target) {
             return Err(Stays::NotEmptied.into());
         }
         let (_, root) = job.plan.tree.root(item);
@@ -767,17 +868,27 @@ impl<'j> Removal<'_, 'j> {
             return Ok(());
         }
         match entry::remove_dir(&dir, name.as_c_str()) {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.has_lost(&dir);
+                Ok(())
+            }
             Err(failed) if matches!(failed.errno, Errno::NOTEMPTY | Errno::EXIST) => {
                 // What was left out stays as asked.
                 match job.plan.options.walk.leaves_out() {
-                    true => Ok(()),
+                    true => Err(Stays::LeftOut.into()),
                     false => Err(Stays::NotEmpty.into()),
                 }
             }
             Err(failed) => Err(failed.into()),
         }
     }
+}
+
+/// True if any of the targets is below a directory.
+fn holds(targets: &BTreeSet<Vec<u8>>, dir: &[u8]) -> bool {
+    let below = [dir, b"/"].concat();
+    let first = targets.range(below.clone()..).next();
+    dir.is_empty() && !targets.is_empty() || first.is_some_and(|first| first.starts_with(&below))
 }
 
 /// Asks for a lease on a source, which tells of writers from then on.

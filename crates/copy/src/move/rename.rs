@@ -4,17 +4,19 @@
 //! itself tells which file systems are one (subvolumes, second mounts, layers, quotas of projects
 //! are not), never numbers of devices.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_edit::metadata::{set_times_at, times_of};
+use bc_edit::names::{Temporary, temporary};
 use bc_edit::{content, entry};
 use bc_fs::Escaped;
 use bc_fs::call::{FailedCall, call};
 use bc_fs::dirfd;
+use bc_fs::known::now_ns;
 use bc_fs::mount::mount_number;
 use bc_pool::Cancel;
 use bc_walk::job::Error;
@@ -28,6 +30,7 @@ use crate::event::{CopyProgress, Event, Observer};
 use crate::meta::{fstat, stat, stat_at};
 use crate::options::{CopyOptions, ManifestPlace};
 use crate::resume::journal::Log;
+use crate::resume::orphans::is_old;
 use crate::resume::record;
 use crate::sources::shown_below;
 
@@ -65,6 +68,10 @@ pub(super) struct Renamer<'a> {
     observer: &'a Observer<'a>,
     pub(super) renamed: u64,
     pub(super) failed: u64,
+    /// Entries that stay because others were refused.
+    pub(super) kept: u64,
+    /// Entries of the source at hand that are left to the copy.
+    waiting: u64,
     /// True if any entry is to go to another file system.
     pub(super) crosses: bool,
 }
@@ -85,6 +92,8 @@ impl<'a> Renamer<'a> {
             observer,
             renamed: 0,
             failed: 0,
+            kept: 0,
+            waiting: 0,
             crosses: false,
         }
     }
@@ -149,10 +158,12 @@ impl<'a> Renamer<'a> {
             Ok(RenameFate::Merges) if self.options.dry_run => Ok(false),
             Ok(RenameFate::Merges) => {
                 let failed_before = self.failed;
+                self.waiting = 0;
                 self.merge(&from, own_name, path, name)?;
                 // What a rename is refused is not copied instead: its source could not go.
                 let is_refused = self.failed > failed_before;
                 if is_refused {
+                    self.kept += self.waiting;
                     let text = format!(
                         "{}: what could not be renamed, and what has a name that is taken, stays \
                          until the errors are seen to",
@@ -233,19 +244,25 @@ impl<'a> Renamer<'a> {
             if self.cancel.is_cancelled() {
                 break;
             }
-            let fate = self.rename(&RenamedEntry {
-                from,
-                name: name.as_bytes(),
-                to,
-                new_name: name.as_bytes(),
-            });
+            let fate = match is_at_work(from, &name) {
+                true => Err(FailedCall {
+                    op: "rename",
+                    errno: Errno::BUSY,
+                }),
+                false => self.rename(&RenamedEntry {
+                    from,
+                    name: name.as_bytes(),
+                    to,
+                    new_name: name.as_bytes(),
+                }),
+            };
             match fate {
                 Ok(RenameFate::Renamed) => {
                     renamed = true;
                     self.done(&shown_below(target, name.as_bytes()));
                 }
                 Ok(RenameFate::Merges) => further.push(name.into_bytes()),
-                Ok(RenameFate::IsCopied) => {}
+                Ok(RenameFate::IsCopied) => self.waiting += 1,
                 Err(failed) => self.fail(shown_below(path, name.as_bytes()), failed),
             }
         }
@@ -349,6 +366,17 @@ fn foreseen(entry: &RenamedEntry<'_>) -> Result<(), FailedCall> {
 fn is_one_mount(one: &OwnedFd, other: &OwnedFd) -> bool {
     let dev = |dir: &OwnedFd| stat(dir).map(|stat| stat.id.dev).ok();
     mount_number(one) == mount_number(other) && dev(one) == dev(other)
+}
+
+/// True for the temporary name of a copy or move that may be at work: such a file is young, or
+/// written to. It is not to lose its name to this move.
+fn is_at_work(dir: &OwnedFd, name: &CStr) -> bool {
+    let known = temporary(name.to_bytes());
+    if !matches!(known, Some(Temporary::Stage | Temporary::Aside)) {
+        return false;
+    }
+    let there = stat_at(dir, name);
+    !there.is_ok_and(|there| is_old(0, there.stamp.ctime_ns, now_ns()))
 }
 
 /// Bytes of names that are read at once.

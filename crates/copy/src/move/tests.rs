@@ -295,3 +295,35 @@ fn without_a_journal_nothing_is_copied() {
     assert!(moved.unwrap_err().to_string().contains("no journal"));
     assert!(ground.at("from/file").exists() && !disk.path().join("to").exists());
 }
+
+/// A file that comes into a directory of which others were left out keeps it, and is not passed over.
+#[test]
+fn what_comes_into_a_directory_keeps_it_beside_what_was_left_out() {
+    for is_new in [false, true] {
+        let ground = Ground::new();
+        ground.write("from/file", b"content");
+        ground.write("from/left", b"left");
+        let Some(disk) = other_disk(&ground) else {
+            return;
+        };
+        let mut options = options(&ground, &disk.path().join("to"));
+        options.copy.walk.exclude = bc_walk::Globs::new(&["left"]).unwrap();
+        let new = ground.at("from/new");
+        let act = Box::new(move || {
+            if is_new {
+                fs::write(new, "new").unwrap();
+            }
+        });
+        faults::arm(("rmdir".to_owned(), 1), Fault::Run(act));
+        let (moved, reported) = run(&options);
+        assert!(faults::disarm().reached);
+        let moved = moved.unwrap();
+        let counts = (moved.walked, moved.moved, moved.kept, moved.left);
+        let expected = match is_new {
+            true => (2, 1, 1, 0),
+            false => (1, 1, 0, 0),
+        };
+        assert_eq!(counts, expected, "{reported:?}");
+        assert!(ground.at("from/left").exists());
+    }
+}

@@ -1,8 +1,9 @@
 //! Sources of moves that a killed run has left under private names: each gets its own name back, and
 //! what is to become of it is decided again.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
+use bc_edit::entry;
 use bc_edit::names::{Temporary, temporary};
 use bc_edit::swap::{NotDone, keep_beside, settle_taken};
 use bc_fs::{Escaped, dirfd};
@@ -11,6 +12,7 @@ use rustix::io::Errno;
 
 use crate::destination;
 use crate::event::{Event, Observer};
+use crate::meta::stat_at;
 use crate::options::CopyOptions;
 use crate::resume::journal::{self, EarlierRuns, Site};
 use crate::resume::record::AsideRecord;
@@ -77,32 +79,66 @@ pub(crate) fn put_back(asides: &[AsideRecord], observer: &Observer<'_>) {
         if !is_ours || name.contains(&b'/') {
             continue;
         }
-        let refused = || Err::<(), _>(());
-        let settled = settle_taken(open.as_fd(), name, private.as_bytes(), refused);
-        let why = match settled {
-            Err(NotDone::Displaced { failed, .. }) => failed,
-            _ => continue,
-        };
-        if why.is_some_and(|failed| failed.errno == Errno::NOENT) {
-            // It was removed, or had not lost its name yet.
-            continue;
-        }
-        let kept = keep_beside(open.as_fd(), private.as_bytes(), name);
-        displaced(
-            dir,
-            name,
-            kept.as_deref().unwrap_or(private.as_bytes()),
-            observer,
-        );
+        give_back(open.as_fd(), dir, name, private.as_bytes(), observer);
     }
 }
 
+/// Gives a source in the directory `path` its name back, or, where that was taken since, one beside
+/// it.
+pub(crate) fn give_back(
+    dir: BorrowedFd<'_>,
+    path: &[u8],
+    name: &[u8],
+    private: &[u8],
+    observer: &Observer<'_>,
+) {
+    let why = match settle_taken(dir, name, private, || Err::<(), _>(())) {
+        Err(NotDone::Displaced { failed, .. }) => failed,
+        _ => return,
+    };
+    if why.is_some_and(|failed| failed.errno == Errno::NOENT) {
+        // It was removed, or had not lost its name yet.
+        return;
+    }
+    let there = |name: &[u8]| stat_at(dir, name).ok().filter(|there| there.nlink > 1);
+    if let (Some(own), Some(other)) = (there(name), there(private))
+        && own.id == other.id
+    {
+        // Where a new name is a link, and the old one goes then, it was left in between.
+        let _ = entry::unlink(dir, private);
+        return;
+    }
+    let kept = keep_beside(dir, private, name);
+    displaced(path, name, kept.as_deref().unwrap_or(private), observer);
+}
+
 /// Reports a source that could not get its name back.
-pub(crate) fn displaced(dir: &[u8], name: &[u8], kept: &[u8], observer: &Observer<'_>) {
+fn displaced(dir: &[u8], name: &[u8], kept: &[u8], observer: &Observer<'_>) {
     let text = format!(
         "{}: another program took the name while it was to be removed: the source is {} now",
         Escaped(&shown_below(dir, name)),
         Escaped(kept)
     );
     observer(Event::Warning(&text));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where a rename is a link and a removal, a kill or a failure leaves both names.
+    #[test]
+    fn a_source_with_both_names_keeps_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let private = dir.path().join("private");
+        std::fs::write(dir.path().join("name"), "content").unwrap();
+        std::fs::hard_link(dir.path().join("name"), &private).unwrap();
+        let path = dir.path().as_os_str().as_encoded_bytes();
+        let open = dirfd::open_root(path).unwrap();
+        let observer = |_: Event<'_>| panic!("nothing is displaced");
+        give_back(open.as_fd(), path, b"name", b"private", &observer);
+        let names = std::fs::read_dir(dir.path()).unwrap();
+        let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["name"]);
+    }
 }

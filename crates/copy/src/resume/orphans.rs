@@ -82,7 +82,8 @@ pub(crate) fn sweep(state: &Path, now: i64, observer: &Observer<'_>) {
     }
 }
 
-fn is_old(seconds: i64, nanoseconds: i64, now: i64) -> bool {
+/// True if no run resumes from what was last changed at this time.
+pub(crate) fn is_old(seconds: i64, nanoseconds: i64, now: i64) -> bool {
     let time = seconds
         .saturating_mul(1_000_000_000)
         .saturating_add(nanoseconds);
