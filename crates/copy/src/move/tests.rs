@@ -327,3 +327,48 @@ fn what_comes_into_a_directory_keeps_it_beside_what_was_left_out() {
         assert!(ground.at("from/left").exists());
     }
 }
+
+/// An attribute that this user may not read would be lost with the source.
+#[test]
+fn an_attribute_that_cannot_be_read_keeps_the_source() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+    let has = |path: &Path| getxattr(path, c"user.a", &mut [0; 8][..]) == Ok(5);
+    let mut lossy = 0;
+    for nth in 1.. {
+        let ground = Ground::new();
+        ground.write("from/file", b"content");
+        let Some(disk) = other_disk(&ground) else {
+            return;
+        };
+        let (source, to) = (ground.at("from/file"), disk.path().join("to"));
+        for dir in [disk.path(), &source] {
+            if setxattr(dir, c"user.a", b"value", XattrFlags::empty()).is_err() {
+                return left_out("there are no attributes here");
+            }
+        }
+        let options = options(&ground, &to);
+        let errno = rustix::io::Errno::PERM;
+        faults::arm(("getxattr".to_owned(), nth), Fault::Errno(errno));
+        let (moved, reported) = run(&options);
+        if !faults::disarm().reached {
+            assert!(lossy > 0);
+            return;
+        }
+        let is_told = reported.iter().any(|line| line.contains("lacks some"));
+        lossy += usize::from(is_told);
+        assert_eq!(
+            is_told,
+            moved.is_ok_and(|moved| moved.kept > 0),
+            "{reported:?}"
+        );
+        assert!(
+            source.exists() || has(&to.join("file")),
+            "{nth}: {reported:?}"
+        );
+        if source.exists() {
+            let (moved, reported) = run(&options);
+            assert_eq!(moved.unwrap().kept, 0, "{nth}: {reported:?}");
+            assert!(!source.exists() && has(&to.join("file")), "{reported:?}");
+        }
+    }
+}
