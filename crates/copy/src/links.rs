@@ -358,16 +358,10 @@ impl Worker<'_> {
         let job = self.job;
         let results = &job.outcomes.results;
         let place = self.place(item)?;
-        let (Some(there), Some(source)) = (self.there(&place)?, job.plan.tree.stat(item)) else {
+        let Some(there) = self.there(&place)? else {
             return Ok(false);
         };
-        if there.kind() != FileKind::File || source.kind() != FileKind::File {
-            return Ok(false);
-        }
-        let same = match self.is_given_all(&place, &there)? {
-            true => self.compare(&place, &there, &source, false)?,
-            false => Compared::Other,
-        };
+        let same = self.compare_whole(&place, &there)?;
         let Compared::Same(digest) = same else {
             return Ok(false);
         };
@@ -379,6 +373,18 @@ impl Worker<'_> {
         };
         results.put([known]);
         Ok(true)
+    }
+
+    /// Compares the file that has the name of a place with the source: content and metadata.
+    fn compare_whole(&mut self, place: &EntryPlace, there: &FileStat) -> Result<Compared, Error> {
+        let Some(source) = self.job.plan.tree.stat(place.item) else {
+            return Ok(Compared::Other);
+        };
+        let are_files = there.kind() == FileKind::File && source.kind() == FileKind::File;
+        match are_files && self.is_given_all(place, there)? {
+            true => self.compare(place, there, &source, false),
+            false => Ok(Compared::Other),
+        }
     }
 
     /// Makes the copy of `first`, and the names that it was given, further names of the file that
@@ -429,13 +435,20 @@ impl Worker<'_> {
         let (Some(copy), Some(there)) = (self.existing(&place)?, self.there(&origin)?) else {
             return Ok(NamedAs::Settled);
         };
-        let meta = job.outcomes.results.meta(item);
-        if meta.is_some_and(|meta| meta.ino != copy.stat.id.ino) {
-            // Another program's by now.
-            return Ok(NamedAs::Settled);
-        }
+        // Another program may have saved something there since. What comes after this comparison is
+        // another state than the one that is replaced.
+        let Compared::Same(_) = self.compare_whole(&place, &copy.stat)? else {
+            return Ok(NamedAs::Alone(Some(Errno::EXIST)));
+        };
+        let id = copy.stat.id;
         place.over = Over::This(Box::new(copy));
-        self.put_link(&origin, there.id, &place)
+        // Its other names are names of this copy, too, and no other sources'.
+        let other = job.outcomes.named.release(id);
+        let named = self.put_link(&origin, there.id, &place);
+        if let (Some(other), false) = (other, matches!(named, Ok(NamedAs::Linked))) {
+            job.outcomes.named.lock().files.insert(id, other);
+        }
+        named
     }
 
     fn shown(&self, item: RootItem) -> Vec<u8> {

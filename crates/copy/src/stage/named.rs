@@ -78,6 +78,12 @@ impl NamedEntries {
         }
     }
 
+    /// Forgets for which entry a file has its name, and returns that entry: the names of the file are
+    /// to be given to another one.
+    pub(crate) fn release(&self, id: Identity) -> Option<RootItem> {
+        self.lock().files.remove(&id)
+    }
+
     /// Returns the entries whose paths differ from that of a place in case alone, or are it.
     pub(crate) fn alike(&self, maps: &Maps, place: &EntryPlace) -> impl Iterator<Item = RootItem> {
         let found = maps.paths.get(&self.hash(&place.target));

@@ -3,8 +3,10 @@
 use std::fs::{hard_link, remove_file};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
+use bc_pool::Cancel;
+
 use super::{Ground, done, run};
-use crate::{CopyOptions, OnConflict, Target};
+use crate::{Copied, CopyOptions, CopyProgress, Event, ManifestPlace, OnConflict, Target, copy};
 
 /// A source with these names of one file, and its copy.
 fn copied(names: &[&str]) -> (Ground, CopyOptions) {
@@ -107,5 +109,77 @@ fn a_lost_link_is_reported() {
                 assert_eq!(std::fs::read(ground.at("to").join(kept)).unwrap(), before);
             }
         }
+    }
+}
+
+/// Calls `then` when a path was reported as copied: before any further names are given.
+fn copied_and(options: &CopyOptions, path: &std::path::Path, then: impl Fn() + Sync) -> Copied {
+    use std::os::unix::ffi::OsStrExt;
+    let seen = std::sync::atomic::AtomicBool::new(false);
+    let observer = |event: Event<'_>| {
+        let (Event::Copied(shown) | Event::Replaced(shown)) = event else {
+            return;
+        };
+        if shown == path.as_os_str().as_bytes() {
+            then();
+            seen.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    };
+    let copied = copy(options, &Cancel::new(), &CopyProgress::default(), &observer);
+    assert!(seen.into_inner());
+    copied.unwrap()
+}
+
+/// Saves a file as editors do, or in place.
+fn save(path: &std::path::Path, content: &[u8], is_in_place: bool) {
+    if is_in_place {
+        return std::fs::write(path, content).unwrap();
+    }
+    let new = path.with_extension("new");
+    std::fs::write(&new, content).unwrap();
+    std::fs::rename(new, path).unwrap();
+}
+
+/// The first name is copied, the second is there: the copy would be joined to that.
+#[test]
+fn what_was_saved_over_a_copy_meanwhile_is_not_joined() {
+    let kept = [OnConflict::Update, OnConflict::Verify, OnConflict::Skip];
+    for (how, has_manifest, is_in_place) in kept
+        .into_iter()
+        .flat_map(|how| [(how, false, false), (how, true, false), (how, true, true)])
+    {
+        let (ground, mut options) = copied(&["a", "b"]);
+        options.on_conflict = how;
+        if !has_manifest {
+            options.manifest = ManifestPlace::None;
+        }
+        let first = ground.at("to/a");
+        remove_file(&first).unwrap();
+        let done = copied_and(&options, &first, || save(&first, b"saved", is_in_place));
+        let context = format!("{how:?} {has_manifest} {is_in_place}");
+        assert_eq!(std::fs::read(&first).unwrap(), b"saved", "{context}");
+        let second = std::fs::read(ground.at("to/b")).unwrap();
+        assert_eq!(second, b"one file", "{context}");
+        assert_eq!((done.failed, done.incomplete), (0, 1), "{context}");
+    }
+}
+
+/// All names of a copy are joined to the file that is there.
+#[test]
+fn copies_with_several_names_are_joined() {
+    for how in [OnConflict::Verify, OnConflict::Update] {
+        let (ground, mut options) = copied(&["a", "a2", "b"]);
+        options.on_conflict = how;
+        for missing in ["a", "a2"] {
+            remove_file(ground.at("to").join(missing)).unwrap();
+        }
+        let (again, reported) = run(&options);
+        are_one(&ground, &["a", "a2", "b"]);
+        let again = again.unwrap();
+        assert_eq!((again.failed, again.incomplete), (0, 0), "{reported:#?}");
+        assert!(
+            reported.iter().all(|line| !line.contains("is the same as")),
+            "{reported:#?}"
+        );
     }
 }
