@@ -158,7 +158,7 @@ fn undo_lets_be_what_has_a_name_in_the_trash_instead() {
     for mode in [RunMode::DryRun, RunMode::Execute] {
         let mut lost = Vec::new();
         let undone = undo(
-            &tree.scratch("journal"),
+            tree.scratch("journal"),
             mode,
             &Cancel::new(),
             &mut |event| {
