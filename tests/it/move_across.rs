@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bc_testkit::{NOBODY, Seen, Sweep, TestTree, full_disk, is_root, left_out, loop_disk, seen};
 
-use crate::common::Bc;
+use crate::common::{BC, Bc};
 use crate::copy_faults::FAULTS;
 use crate::copy_trees::{MANIFEST, figures, litter, litter_below, rich, tree};
 use crate::strace::{self, KILL};
@@ -436,5 +436,21 @@ fn metadata_that_is_left_out_would_be_lost() {
     assert!(t.exists("r/a/file") && !disk.join("to").exists());
     let line = line.replace("move", "move --allow-lossy");
     t.bc_line(&line).go().code(0);
+    assert!(!t.exists("r"));
+}
+
+/// A removal opens the directories of one file at a time.
+#[test]
+fn files_in_many_directories_go_with_few_descriptors() {
+    let t = TestTree::new();
+    let Some(disk) = other_disk(&t) else {
+        return;
+    };
+    for number in 0..200 {
+        t.write(format!("r/{number}/file"), "content");
+    }
+    let line = format!("move r {} --threads=mono", disk.join("to").display());
+    let limited = format!("ulimit -n 64 && exec \"$0\" {line}");
+    t.run("sh").args(["-c", &limited, BC]).go().code(0);
     assert!(!t.exists("r"));
 }

@@ -220,7 +220,9 @@ pub fn move_files(
         checked => checked?,
     }
     resume::start(&mut begun, &copy, observer);
-    if crosses && !copy.dry_run && !begun.log.is_kept() {
+    let is_listed = matches!(copy.manifest, ManifestPlace::File(_));
+    let goes_singly = crosses || copy.walk.leaves_out() || is_listed;
+    if goes_singly && !copy.dry_run && !begun.log.is_kept() {
         let text = "there is no journal, without which no source is removed: nothing is copied";
         return Err(Error::new(ErrorKind::Refused, text));
     }

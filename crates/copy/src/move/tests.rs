@@ -294,6 +294,12 @@ fn without_a_journal_nothing_is_copied() {
     let (moved, _) = run(&options);
     assert!(moved.unwrap_err().to_string().contains("no journal"));
     assert!(ground.at("from/file").exists() && !disk.path().join("to").exists());
+    // Nor within a file system, where entries go one by one.
+    options.copy.destination = ground.at("to").into();
+    options.copy.walk.exclude = bc_walk::Globs::new(&["left"]).unwrap();
+    let (moved, _) = run(&options);
+    assert!(moved.unwrap_err().to_string().contains("no journal"));
+    assert!(ground.at("from/file").exists() && !ground.at("to").exists());
 }
 
 /// A file that comes into a directory of which others were left out keeps it, and is not passed over.
