@@ -40,7 +40,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::slice;
 
 use bc_pool::Cancel;
-use bc_walk::job::{Error, ErrorKind};
+use bc_walk::job::{Error, ErrorKind, Setting};
 use bc_walk::{FileKind, OwnFile};
 
 use crate::destination::{self, Source, dir_and_name};
@@ -227,9 +227,9 @@ pub fn move_files(
         return Err(Error::new(ErrorKind::Refused, text));
     }
     if crosses && copy.preserve != Preserve::ALL && !options.allow_lossy {
-        let text = "metadata that --preserve leaves out would be lost with the sources: nothing is \
-                    copied; --allow-lossy moves them all the same";
-        return Err(Error::new(ErrorKind::Refused, text));
+        let text = "metadata that copies do not take over would be lost with the sources: nothing is \
+                    copied";
+        return Err(Error::new(ErrorKind::Refused, text).unless(Some(Setting::AllowLossy)));
     }
     let tops = [begun.top.id.dev];
     let reported = DestinationObserver {

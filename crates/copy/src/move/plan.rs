@@ -100,9 +100,7 @@ impl Stays {
         Some(match self {
             Stays::NotCopied | Stays::NotEmptied | Stays::LeftOut => return None,
             Stays::LeftThere => "stays: what has its name at the destination was left as it is",
-            Stays::Lossy => {
-                "stays: its copy lacks some of its metadata; --allow-lossy removes it all the same"
-            }
+            Stays::Lossy => "stays: its copy lacks some of its metadata",
             Stays::Changed => "stays: it was changed since it was copied",
             Stays::NamesOutside => "stays: it has other names than those that are moved",
             Stays::OpenForWriting => "stays: it is open for writing",

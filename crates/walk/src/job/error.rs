@@ -85,6 +85,8 @@ pub enum Setting {
     Manifest,
     /// Setting that leaves out a path below a source by a pattern: `exclude` of its walk.
     Exclude,
+    /// Setting that has sources go though their copies lack metadata: `allow_lossy` of a move.
+    AllowLossy,
 }
 
 impl Error {
