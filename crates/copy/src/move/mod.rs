@@ -35,15 +35,16 @@ mod rename;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::slice;
 
 use bc_pool::Cancel;
 use bc_walk::job::{Error, ErrorKind, Setting};
 use bc_walk::{FileKind, OwnFile};
+use rustix::io::Errno;
 
-use crate::destination::{self, Source, dir_and_name};
+use crate::destination::{self, Source, dir_and_name, place_of};
 use crate::engine;
 use crate::error::usage_at;
 use crate::event::{Copied, CopyProgress, Event, Observer, Relay};
@@ -52,6 +53,8 @@ use crate::manifest::{refuse_copied_manifest, refuse_foreign_manifest, refuse_od
 use crate::meta::stat_at;
 use crate::options::{CopyOptions, Durability, ManifestPlace, Preserve, ReadBack};
 use crate::resume::journal::Log;
+use crate::resume::known::{KnownWork, VolumeNow};
+use crate::resume::record::{self, SiteRecord};
 use crate::resume::{self, aside};
 use crate::sources::{refuse_within, unopened, walk};
 
@@ -136,12 +139,23 @@ pub fn move_files(
     let earlier = aside::settle(copy, observer)?;
     let found = NamedSources::look(copy, earlier.moved.is_some())?;
     let mut moved = Moved::default();
-    if found.sources.is_empty() && copy.sources.len() == 1 {
+    // They keep their journal.
+    for error in &earlier.unsettled {
+        moved.walked += 1;
+        moved.failed += 1;
+        observer(Event::Failed(error));
+    }
+    if let ([], [missing], Some(run)) = (&found.sources[..], &found.missing[..], &earlier.moved) {
+        if !missing.has_moved(copy, &run.known, run.job.into) {
+            return Err(Error::from(missing.error.clone()));
+        }
+        moved.walked += 1;
+        (moved.moved, moved.before) = (1, 1);
+        moved.resumable = moved.failed > 0;
         // The last thing that its run had to do was to remove the journal.
-        if let Some(run) = earlier.moved.filter(|_| !copy.dry_run) {
+        if let Some(run) = earlier.moved.filter(|_| moved.failed == 0 && !copy.dry_run) {
             run.journal.remove();
         }
-        (moved.walked, moved.moved, moved.before) = (1, 1, 1);
         return Ok(moved);
     }
     let is_new = !earlier.exists;
@@ -163,8 +177,7 @@ pub fn move_files(
     refuse_foreign_manifest(copy, &begun.top, &sources)?;
     for missing in found.missing {
         moved.walked += 1;
-        let is_done = begun.known.removes || missing.is_renamed(&begun.known.renamed, &begun.top);
-        match is_done {
+        match missing.has_moved(copy, &begun.known, begun.top.into) {
             true => {
                 moved.moved += 1;
                 moved.before += 1;
@@ -220,6 +233,7 @@ pub fn move_files(
         checked => checked?,
     }
     resume::start(&mut begun, &copy, observer);
+    record_sites(&begun.log, walked.iter().map(|walked| &walked.source));
     let is_listed = matches!(copy.manifest, ManifestPlace::File(_));
     let goes_singly = crosses || copy.walk.leaves_out() || is_listed;
     if goes_singly && !copy.dry_run && !begun.log.is_kept() {
@@ -361,16 +375,67 @@ struct MissingSource {
 }
 
 impl MissingSource {
-    /// True if an earlier run of several sources has renamed it.
-    fn is_renamed(
-        &self,
-        renamed: &HashMap<u64, bc_walk::Identity>,
-        top: &destination::Top,
-    ) -> bool {
-        let there = stat_at(&top.fd, &self.name[..]).map(|there| there.id.ino);
-        let then = renamed.get(&self.number);
-        then.is_some_and(|then| there == Ok(then.ino))
+    /// True if an earlier run has moved it, by its journal: what it became is there, and so is the
+    /// volume that it was on. Whatever else keeps it from being looked at is an error.
+    fn has_moved(&self, options: &CopyOptions, known: &KnownWork, into: bool) -> bool {
+        if self.error.errno() != Some(Errno::NOENT.raw_os_error()) {
+            return false;
+        }
+        let (dir, name) = target(options, &self.name, into);
+        let Ok(dir) = bc_fs::dirfd::open_root(dir) else {
+            return false;
+        };
+        let there = match name {
+            b"" => crate::meta::stat(&dir),
+            name => stat_at(&dir, name),
+        };
+        let Ok(there) = there else {
+            return false;
+        };
+        let place = place_of(&options.sources[self.number as usize]);
+        let is_its_volume = match VolumeNow::of_place(&place) {
+            Ok(now) => known.is_its_volume(self.number, &now),
+            Err(_) => Some(false),
+        };
+        let is_renamed = known.renamed.get(&self.number).is_some_and(|then| {
+            let is_whole = is_its_volume.is_none() || then.dev == there.id.dev;
+            is_whole && then.ino == there.id.ino
+        });
+        let is_removed = || known.removes && known.has_target(self.number, name);
+        is_renamed || is_its_volume == Some(true) && is_removed()
     }
+}
+
+/// Returns the directory and the name, empty for the directory itself, that a source of this name
+/// has at the destination.
+fn target<'o>(options: &'o CopyOptions, name: &'o [u8], into: bool) -> (&'o [u8], &'o [u8]) {
+    let path = options.destination.as_bytes();
+    match dir_and_name(path) {
+        _ if into => (path, name),
+        (dir, Some(name)) => (dir, name),
+        (dir, None) => (dir, b""),
+    }
+}
+
+/// Records the volumes of sources that are not renamed as a whole.
+fn record_sites<'s>(log: &Log, sources: impl Iterator<Item = &'s Source>) {
+    let mut piece = Vec::new();
+    for Source { number, path, stat } in sources {
+        let place = place_of(path);
+        let dir = match stat.kind() {
+            FileKind::Dir => &place[..],
+            _ => dir_and_name(&place).0,
+        };
+        let volume = bc_fs::volume::volume_at(OsStr::from_bytes(dir));
+        let site = SiteRecord {
+            source: *number as u64,
+            dev: stat.id.dev,
+            volume: volume.unwrap_or_default(),
+        };
+        record::push_site(&mut piece, &site);
+    }
+    // Without a record a later run takes the source for one that is missing.
+    let _ = log.append(&mut piece);
 }
 
 /// Sources, as they are found.

@@ -764,7 +764,11 @@ impl<'r, 'j> Removal<'r, 'j> {
     fn give_back(&self, name: &SourceName) {
         let (own, private) = (name.name.as_bytes(), name.private.as_bytes());
         let observer = self.job.means.observer;
-        give_back(name.dir.as_fd(), &name.dir_path, own, private, observer);
+        let back = give_back(name.dir.as_fd(), &name.dir_path, own, private, observer);
+        if let Err(error) = back {
+            // The next run tries again.
+            observer(Event::Failed(&error));
+        }
     }
 
     /// Removes directories, the deepest first.

@@ -281,6 +281,37 @@ fn what_was_moved_is_never_replaced_by_the_next_run() {
     }
 }
 
+/// A source that is missing was moved if its journal shows it, and only then.
+#[test]
+fn a_source_that_was_never_there_is_not_moved_by_the_next_run() {
+    let ground = Ground::new();
+    ground.write("a/file", b"content");
+    ground.write("b/stays", b"content");
+    fs::hard_link(ground.at("b/stays"), ground.at("outside")).unwrap();
+    let Some(disk) = other_disk(&ground) else {
+        return;
+    };
+    let mut options = options(&ground, disk.path());
+    options.copy.sources = ["a", "b", "typo"]
+        .map(|name| ground.at(name).into())
+        .to_vec();
+    for (nth, before) in [(1, 0), (2, 1)] {
+        let (moved, reported) = run(&options);
+        let moved = moved.unwrap();
+        assert!(moved.resumable, "{reported:?}");
+        assert_eq!(
+            (moved.failed, moved.before),
+            (1, before),
+            "{nth}: {reported:?}"
+        );
+        let named = reported.iter().any(|line| line.contains("typo: stat"));
+        assert!(named, "{reported:?}");
+    }
+    // The copy of a source that is gone is what shows it.
+    fs::remove_dir_all(disk.path().join("a")).unwrap();
+    assert_eq!(run(&options).0.unwrap().failed, 2);
+}
+
 /// Without a journal no source could be removed.
 #[test]
 fn without_a_journal_nothing_is_copied() {

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use bc_edit::entry;
 use bc_edit::names::{Temporary, temporary};
 use bc_edit::swap::{NotDone, keep_beside, settle_taken};
+use bc_fs::call::FailedCall;
 use bc_fs::{Escaped, dirfd};
 use bc_walk::job::Error;
 use rustix::io::Errno;
@@ -15,6 +16,7 @@ use crate::event::{Event, Observer};
 use crate::meta::stat_at;
 use crate::options::CopyOptions;
 use crate::resume::journal::{self, EarlierRuns, Site};
+use crate::resume::known::{KnownWork, VolumeNow};
 use crate::resume::record::AsideRecord;
 use crate::resume::{MOST_JOURNALS, look};
 use crate::sources::shown_below;
@@ -26,6 +28,8 @@ pub(crate) struct UnfinishedMove {
     pub(crate) exists: bool,
     /// One of which sources may be gone, because it was about to remove or rename them.
     pub(crate) moved: Option<EarlierRuns>,
+    /// Reasons for which sources may still have private names.
+    pub(crate) unsettled: Vec<bc_walk::Error>,
 }
 
 /// Gives back the names that unfinished runs of this move have taken away, and returns what is known
@@ -55,9 +59,8 @@ pub(crate) fn settle(
             continue;
         }
         if let Some(Site::Earlier(earlier)) = look(state, &name, false, observer)? {
-            if !options.dry_run {
-                put_back(&earlier.known.asides, observer);
-            }
+            let unsettled = put_back(&earlier.known, !options.dry_run, observer);
+            found.unsettled.extend(unsettled);
             found.exists = true;
             let has_moved = earlier.known.removes || !earlier.known.renamed.is_empty();
             if has_moved && found.moved.is_none() {
@@ -69,18 +72,91 @@ pub(crate) fn settle(
 }
 
 /// Gives sources that were set aside their names back. Where such a name was taken since, the source
-/// gets one beside it.
-pub(crate) fn put_back(asides: &[AsideRecord], observer: &Observer<'_>) {
-    for AsideRecord { dir, name, private } in asides {
-        let is_ours = temporary(private.as_bytes()) == Some(Temporary::Aside);
-        let Ok(open) = dirfd::open_root(dir) else {
-            continue;
-        };
-        if !is_ours || name.contains(&b'/') {
-            continue;
+/// gets one beside it. Returns the reasons for which some may still have their private names, one
+/// for each directory: their journal has to stay. `changes`: false to look only.
+pub(crate) fn put_back(
+    known: &KnownWork,
+    changes: bool,
+    observer: &Observer<'_>,
+) -> Vec<bc_walk::Error> {
+    let mut unsettled = Vec::new();
+    let mut volumes = Volumes {
+        known,
+        seen: Vec::new(),
+    };
+    let mut last: Option<&[u8]> = None;
+    for aside in &known.asides {
+        if let Err(error) = put_back_one(aside, &mut volumes, changes, observer)
+            && last.replace(&aside.dir) != Some(&aside.dir)
+        {
+            unsettled.push(error);
         }
-        give_back(open.as_fd(), dir, name, private.as_bytes(), observer);
     }
+    unsettled
+}
+
+/// Volumes that were looked at already.
+struct Volumes<'k> {
+    known: &'k KnownWork,
+    /// Directories, and whether they are on a volume of the sources.
+    seen: Vec<(Vec<u8>, bool)>,
+}
+
+impl Volumes<'_> {
+    /// Fails if a directory, or what is above it, is on another volume than the sources were.
+    fn check(&mut self, dir: &[u8]) -> Result<(), bc_walk::Error> {
+        let seen = self.seen.iter().rev().find(|(at, _)| at == dir);
+        let is_known = match seen {
+            Some((_, is_known)) => *is_known,
+            None => {
+                let now = VolumeNow::of_place(dir);
+                let now = now.map_err(|errno| bc_walk::Error::new(dir, "stat", errno))?;
+                let is_known = self.known.has_volume(&now);
+                self.seen.push((dir.to_vec(), is_known));
+                is_known
+            }
+        };
+        match is_known {
+            true => Ok(()),
+            false => {
+                let text = "another volume is there than the one on which sources were set aside";
+                Err(bc_walk::Error::with_message(dir, LOOKS, text))
+            }
+        }
+    }
+}
+
+/// The operation of looking for sources that were set aside.
+const LOOKS: &str = "look for sources that were set aside";
+
+fn put_back_one(
+    aside: &AsideRecord,
+    volumes: &mut Volumes<'_>,
+    changes: bool,
+    observer: &Observer<'_>,
+) -> Result<(), bc_walk::Error> {
+    let AsideRecord { dir, name, private } = aside;
+    let private = private.as_bytes();
+    if temporary(private) != Some(Temporary::Aside) || name.contains(&b'/') {
+        return Ok(());
+    }
+    let failed = |errno| bc_walk::Error::new(&dir[..], LOOKS, errno);
+    let open = match dirfd::open_root(dir) {
+        Ok(open) => open,
+        // It was removed once it was empty.
+        Err(error) if error.errno == Errno::NOENT => return volumes.check(dir),
+        Err(error) => return Err(failed(error.errno)),
+    };
+    match stat_at(&open, private) {
+        Ok(_) => {}
+        // It was removed, or had not lost its name yet.
+        Err(Errno::NOENT) => return volumes.check(dir),
+        Err(errno) => return Err(failed(errno)),
+    }
+    if !changes {
+        return Ok(());
+    }
+    give_back(open.as_fd(), dir, name, private, observer)
 }
 
 /// Gives a source in the directory `path` its name back, or, where that was taken since, one beside
@@ -91,25 +167,34 @@ pub(crate) fn give_back(
     name: &[u8],
     private: &[u8],
     observer: &Observer<'_>,
-) {
+) -> Result<(), bc_walk::Error> {
+    let shown = || shown_below(path, name);
+    let failed = |failed: FailedCall| bc_walk::Error::new(shown(), failed.op, failed);
     let why = match settle_taken(dir, name, private, || Err::<(), _>(())) {
         Err(NotDone::Displaced { failed, .. }) => failed,
-        _ => return,
+        _ => return Ok(()),
     };
     if why.is_some_and(|failed| failed.errno == Errno::NOENT) {
         // It was removed, or had not lost its name yet.
-        return;
+        return Ok(());
     }
     let there = |name: &[u8]| stat_at(dir, name).ok().filter(|there| there.nlink > 1);
     if let (Some(own), Some(other)) = (there(name), there(private))
         && own.id == other.id
     {
         // Where a new name is a link, and the old one goes then, it was left in between.
-        let _ = entry::unlink(dir, private);
-        return;
+        return entry::unlink(dir, private).map_err(failed);
     }
-    let kept = keep_beside(dir, private, name);
-    displaced(path, name, kept.as_deref().unwrap_or(private), observer);
+    match keep_beside(dir, private, name) {
+        Some(kept) => {
+            displaced(path, name, &kept, observer);
+            Ok(())
+        }
+        None => Err(why.map_or_else(
+            || bc_walk::Error::new(shown(), "rename", Errno::EXIST),
+            failed,
+        )),
+    }
 }
 
 /// Reports a source that could not get its name back.
@@ -124,7 +209,66 @@ fn displaced(dir: &[u8], name: &[u8], kept: &[u8], observer: &Observer<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
+
     use super::*;
+    use crate::resume::record::SiteRecord;
+
+    /// A journal by which a file below `dir` was set aside, from a source on the volume of `site`.
+    fn known(dir: &Path, site: &Path) -> KnownWork {
+        let volume = VolumeNow::of_place(site.as_os_str().as_bytes()).unwrap();
+        let mut known = KnownWork::written_at(0);
+        known.sites.push(SiteRecord {
+            source: 0,
+            dev: volume.dev,
+            volume: volume.name,
+        });
+        known.asides.push(AsideRecord {
+            dir: dir.as_os_str().as_bytes().to_vec(),
+            name: b"file".to_vec(),
+            private: bc_edit::names::aside([7; 8]),
+        });
+        known
+    }
+
+    fn settled(known: &KnownWork) -> Vec<String> {
+        let unsettled = put_back(known, true, &|_| ());
+        unsettled.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_cannot_be_looked_for_is_not_settled() {
+        let ground = tempfile::tempdir().unwrap();
+        let (there, gone) = (ground.path(), ground.path().join("gone"));
+        for dir in [there, &gone] {
+            assert_eq!(settled(&known(dir, there)), Vec::<String>::new());
+            // As if its disk were away: what is there now is another one.
+            let unsettled = settled(&known(dir, Path::new("/proc")));
+            assert!(unsettled[0].contains("another volume"), "{unsettled:?}");
+        }
+        fs::write(there.join("no directory"), "").unwrap();
+        let unsettled = settled(&known(&there.join("no directory"), there));
+        assert!(unsettled[0].contains("Not a directory"), "{unsettled:?}");
+    }
+
+    #[test]
+    fn a_source_gets_its_name_once() {
+        for has_both in [false, true] {
+            let ground = tempfile::tempdir().unwrap();
+            let known = known(ground.path(), ground.path());
+            let private = ground.path().join(&known.asides[0].private);
+            let name = ground.path().join("file");
+            fs::write(&private, "content").unwrap();
+            if has_both {
+                fs::hard_link(&private, &name).unwrap();
+            }
+            assert_eq!(settled(&known), Vec::<String>::new());
+            assert_eq!(fs::read(&name).unwrap(), b"content");
+            assert_eq!(fs::read_dir(ground.path()).unwrap().count(), 1);
+        }
+    }
 
     /// Where a rename is a link and a removal, a kill or a failure leaves both names.
     #[test]
@@ -136,7 +280,7 @@ mod tests {
         let path = dir.path().as_os_str().as_encoded_bytes();
         let open = dirfd::open_root(path).unwrap();
         let observer = |_: Event<'_>| panic!("nothing is displaced");
-        give_back(open.as_fd(), path, b"name", b"private", &observer);
+        give_back(open.as_fd(), path, b"name", b"private", &observer).unwrap();
         let names = std::fs::read_dir(dir.path()).unwrap();
         let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["name"]);

@@ -175,6 +175,7 @@ pub(crate) fn load(journal: &Journal, boot: &[u8; 16]) -> io::Result<Option<Jour
             record::RESTORES => known.is_restore = true,
             record::ASIDE => known.asides.extend(record::aside(body)),
             record::REMOVES => known.removes = true,
+            record::SITE => known.sites.extend(record::site(body)),
             record::RENAMED => known.renamed.extend(record::renamed(body)),
             record::MADE => {
                 if let Some((path, made)) = record::made(body) {

@@ -6,15 +6,22 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Digest};
 use bc_fs::known::{Judgement, Known, MountSession};
-use bc_walk::{Identity, Stamp};
+use bc_fs::volume::volume_at;
+use bc_walk::{FileStat, Identity, Stamp};
+use rustix::io::Errno;
 
 use crate::place::Existing;
-use crate::resume::record::{AsideRecord, CopiedRecord, Made, Placed, RootRecord, SessionRecord};
+use crate::resume::record::{
+    AsideRecord, CopiedRecord, Made, Placed, RootRecord, SessionRecord, SiteRecord,
+};
 
 /// Blocks of a stage by their numbers, with the hash values of their parts.
 pub(crate) type Blocks = HashMap<u64, Vec<[u8; 32]>>;
@@ -39,6 +46,8 @@ pub(crate) struct KnownWork {
     pub(crate) roots: Vec<RootRecord>,
     /// Sources of a move that may have private names.
     pub(crate) asides: Vec<AsideRecord>,
+    /// Volumes that the sources of a move were on.
+    pub(crate) sites: Vec<SiteRecord>,
     /// True if sources were being removed.
     pub(crate) removes: bool,
     /// Sources that were renamed to the destination, or were about to be, by their numbers.
@@ -123,6 +132,45 @@ impl Placed {
             ..Known::of(now.stat.id, now.stat.stamp)
         };
         then.judge(&now) == Judgement::Same && then.shows_edits_of_its_moment()
+    }
+}
+
+/// The volume that a directory is on.
+#[derive(Clone, Debug)]
+pub(crate) struct VolumeNow {
+    pub(crate) dev: u64,
+    /// Its name; empty where it has none.
+    pub(crate) name: String,
+}
+
+impl VolumeNow {
+    /// Looks up the volume of a directory, or of the closest one above it that is there.
+    pub(crate) fn of_place(path: &[u8]) -> Result<VolumeNow, Errno> {
+        let mut path = Path::new(OsStr::from_bytes(path));
+        loop {
+            let shown = match path.as_os_str().is_empty() {
+                true => Path::new("."),
+                false => path,
+            };
+            match rustix::fs::stat(shown) {
+                Ok(stat) => {
+                    return Ok(VolumeNow {
+                        dev: FileStat::from(&stat).id.dev,
+                        name: volume_at(shown).unwrap_or_default(),
+                    });
+                }
+                Err(Errno::NOENT) => path = path.parent().ok_or(Errno::NOENT)?,
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+
+    /// True if it is one that had this device number and this name.
+    fn is(&self, (dev, name): (u64, &str)) -> bool {
+        match (&self.name[..], name) {
+            ("", _) | (_, "") => self.dev == dev,
+            (now, then) => now == then,
+        }
     }
 }
 
@@ -270,6 +318,28 @@ impl KnownWork {
         let first = self.files.get(path);
         let mut all = std::iter::successors(first, |known| known.earlier.as_deref());
         all.any(|known| known.ino == ino)
+    }
+
+    /// True if one of the sources is recorded to be on this volume, or a directory below one.
+    pub(crate) fn has_volume(&self, now: &VolumeNow) -> bool {
+        let of_runs = self.runs.iter().flat_map(|run| &run.volumes);
+        let of_runs = of_runs.map(|(dev, volume)| (*dev, &volume[..]));
+        let of_sites = self.sites.iter().map(|site| (site.dev, &site.volume[..]));
+        of_sites.chain(of_runs).any(|then| now.is(then))
+    }
+
+    /// True if a run has recorded which volume a source is on; `Some(true)` if it is this one.
+    pub(crate) fn is_its_volume(&self, source: u64, now: &VolumeNow) -> Option<bool> {
+        let of_source = self.sites.iter().filter(|site| site.source == source);
+        let found = of_source.map(|site| now.is((site.dev, &site.volume)));
+        found.reduce(|one, other| one || other)
+    }
+
+    /// True if an earlier run has made, or begun, what a source was to become, with that name below
+    /// the top.
+    pub(crate) fn has_target(&self, source: u64, name: &[u8]) -> bool {
+        let is_root = self.roots.iter().any(|known| known.root == source);
+        is_root || self.names(name) || self.begun.contains(name)
     }
 
     /// Sets the current mount of the destination.

@@ -123,7 +123,10 @@ fn journal(path: &Path, key: &Key, now: i64, observer: &Observer<'_>) {
         remove_left(&job, &at, &known, &left);
         return journal.remove();
     }
-    aside::put_back(&known.asides, observer);
+    // Those that cannot be looked for now are known by the journal alone.
+    if !aside::put_back(&known, true, observer).is_empty() {
+        return;
+    }
     let mut removed = 0;
     for stage in stages(&job, &known, &top, &at) {
         match orphan(&stage.dir, &stage.name, now) {

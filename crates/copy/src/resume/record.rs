@@ -47,6 +47,8 @@ pub(crate) const ASIDE: u8 = 24;
 pub(crate) const REMOVES: u8 = 25;
 /// A source is renamed to the destination.
 pub(crate) const RENAMED: u8 = 26;
+/// The volume that a source to be moved is on.
+pub(crate) const SITE: u8 = 27;
 
 /// A path of more bytes is not recorded: a record has a greatest length.
 pub(crate) const LONGEST_PATH: usize = journal::LONGEST / 2;
@@ -383,6 +385,34 @@ pub(crate) fn renamed(body: &[u8]) -> Option<(u64, Identity)> {
     let source = read.number()?;
     let (dev, ino) = (read.number()?, read.number()?);
     Some((source, Identity { dev, ino }))
+}
+
+/// Volume that a source is on: where that is away, the source is not gone.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct SiteRecord {
+    pub(crate) source: u64,
+    pub(crate) dev: u64,
+    /// Name of the volume; empty where it has none.
+    pub(crate) volume: String,
+}
+
+pub(crate) fn push_site(piece: &mut Vec<u8>, site: &SiteRecord) {
+    let named = Some(&site.volume).filter(|name| name.len() <= LONGEST_PATH);
+    journal::push(piece, SITE, |out| {
+        put(out, &[site.source, site.dev]);
+        out.extend_from_slice(named.map_or(&[], |name| name.as_bytes()));
+    });
+}
+
+pub(crate) fn site(body: &[u8]) -> Option<SiteRecord> {
+    let mut read = RecordReader(body);
+    let (source, dev) = (read.number()?, read.number()?);
+    let volume = String::from_utf8(read.0.to_vec()).ok()?;
+    Some(SiteRecord {
+        source,
+        dev,
+        volume,
+    })
 }
 
 /// File that the stage of a repair may lead to: the new file, which has this number alone, or the
