@@ -2,11 +2,12 @@
 //! copy. Where one of the others is there already, as the copy that it is to be, all become names
 //! of that one. A link that cannot be made is reported as other metadata is.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use bc_integrity::meta_of;
+use bc_manifest::integrity::Meta;
 use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
@@ -16,7 +17,7 @@ use crate::data::small::{SMALL, small};
 use crate::decide::{Decision, EntryWanted};
 use crate::job::Job;
 use crate::meta::LostMeta;
-use crate::place::{EntryPlace, Existing, Over};
+use crate::place::{DestDir, EntryPlace, Existing, Over};
 use crate::plan::{Compared, SkippedEntry};
 use crate::results::{EntryOutcome, EntryState, Proof};
 use crate::resume::record::Placed;
@@ -96,7 +97,9 @@ impl HardLinks {
             };
             let own = origins.others.get(&(id, dev)).or(self.firsts.get(&id));
             let first = own.copied().unwrap_or(item);
-            let done = match job.outcomes.results.state(first) {
+            let of_first = job.outcomes.results.state(first);
+            let done = match of_first {
+                _ if origins.apart.contains(&first) => worker.link(item, first),
                 EntryState::Copied | EntryState::Before => {
                     states.before(worker, first);
                     worker.link(item, first)
@@ -120,12 +123,16 @@ impl HardLinks {
                 Ok(NamedAs::Alone(Some(_))) if job.plan.options.strict => {
                     worker.failed(item, &incomplete(worker.shown(item)));
                 }
-                // This one is copied, and the next ones are linked to it.
+                // This one is copied, and the next ones are linked to it if it is there.
                 Ok(NamedAs::Alone(why)) => {
                     alone(worker, item);
                     worker.commit();
-                    origins.others.insert((id, dev), item);
-                    let is_copied = job.outcomes.results.state(item) == EntryState::Copied;
+                    let state = job.outcomes.results.state(item);
+                    let is_copied = state == EntryState::Copied;
+                    let has_none = matches!(of_first, EntryState::Failed | EntryState::Left);
+                    if is_copied || (has_none && state != EntryState::Failed) {
+                        origins.others.insert((id, dev), item);
+                    }
                     worker.not_linked(item, why.filter(|_| is_copied));
                 }
                 Err(error) => worker.failed(item, &error),
@@ -144,6 +151,8 @@ struct Origins {
     others: HashMap<(Identity, u64), RootItem>,
     /// Names that the copy of each entry was given, or that were there for it.
     linked: HashMap<RootItem, Vec<RootItem>>,
+    /// Copies that are there, and count as failed since they could not be joined to another name.
+    apart: HashSet<RootItem>,
 }
 
 /// Outcome of giving the copy of a file a further name.
@@ -222,8 +231,17 @@ fn record(worker: &Worker<'_>, names: &[(RootItem, Identity)]) {
     }
 }
 
+/// True if a file of the destination is in the state in which its entry was left, but for what a
+/// further name changes.
+fn is_as_left(job: &Job<'_>, dir: &DestDir, left: &Meta, now: &Meta) -> bool {
+    let top = &job.plan.top;
+    let is_told = dir.id.dev == top.id.dev && job.site.top_traits.identity_proves_content(now.ino);
+    (left.size, left.mtime_ns) == (now.size, now.mtime_ns) && (!is_told || left.ino == now.ino)
+}
+
 /// Updates the outcomes of entries whose number of names was changed by each further name. What is
-/// proven of the first name holds for the others that were its names when they were walked.
+/// proven of the first name holds for the others that were its names when they were walked. What
+/// another program has changed meanwhile keeps the state that its digest is of.
 fn look_again(worker: &mut Worker<'_>, origins: &Origins) {
     let job = worker.job;
     if !job.keeps_states() {
@@ -256,10 +274,15 @@ fn look_again(worker: &mut Worker<'_>, origins: &Origins) {
             continue;
         };
         job.ask_anew(&place.dir, place.name());
-        let found = job.outcome(item, state, &place.dir, place.name(), digest);
-        job.outcomes
-            .results
-            .put(found.map(|found| EntryOutcome { proof, ..found }));
+        let Ok(found) = job.outcome(item, state, &place.dir, place.name(), digest) else {
+            continue;
+        };
+        let left = job.outcomes.results.meta(item);
+        if let (Some(left), Some(now)) = (left, &found.meta)
+            && is_as_left(job, &place.dir, &left, now)
+        {
+            job.outcomes.results.put([EntryOutcome { proof, ..found }]);
+        }
     }
 }
 
@@ -282,7 +305,7 @@ impl Worker<'_> {
         let Some(found) = self.there(&origin)? else {
             return Ok(NamedAs::Alone(None));
         };
-        if !self.leads_there(item)? {
+        if !self.is_copy(first, &origin, &found) || !self.leads_there(item)? {
             return Ok(NamedAs::Alone(None));
         }
         // Of a move: the first one was linked to, not copied.
@@ -304,9 +327,33 @@ impl Worker<'_> {
             if is_source {
                 job.is_linked(item);
             }
-            self.reported(&place, job.outcomes.results.digest(first))?;
+            let (results, dir) = (&job.outcomes.results, &place.dir);
+            let digest = results.digest(first);
+            self.reported(&place, digest)?;
+            let (then, now) = (meta_of(&found), results.meta(item));
+            if now.is_some_and(|now| !is_as_left(job, dir, &then, &now)) {
+                // It was written to at that moment: the digest is that of the state before.
+                results.put([EntryOutcome {
+                    meta: Some(then),
+                    digest,
+                    ..EntryOutcome::new(item, EntryState::Copied)
+                }]);
+            }
         }
         Ok(named)
+    }
+
+    /// True if what has the name of an entry is the copy that it was left as: another program may
+    /// have saved something there since.
+    fn is_copy(&mut self, item: RootItem, place: &EntryPlace, found: &FileStat) -> bool {
+        let job = self.job;
+        let kind = job.plan.tree.kind(item);
+        match job.outcomes.results.meta(item) {
+            Some(left) if is_as_left(job, &place.dir, &left, &meta_of(found)) => true,
+            // Links and nodes without a manifest.
+            None if kind != FileKind::File => found.kind() == kind,
+            _ => self.may_be_copy(item).unwrap_or(false),
+        }
     }
 
     /// Makes a name one of the file that has the name of `origin`, which has to be this one.
@@ -338,16 +385,18 @@ impl Worker<'_> {
     }
 
     /// Like `link`, where the first name was left to what has it: the copy may be linked to that if
-    /// it could be the copy of `first`, and nothing has the further name.
+    /// it could be the copy of `first`.
     fn link_to_existing(&mut self, item: RootItem, first: RootItem) -> Result<NamedAs, Error> {
         let place = self.place(item)?;
-        if self.there(&place)?.is_some() || self.job.is_left_out(first) {
+        let is_there = self.there(&place)?.is_some();
+        if self.job.is_left_out(first) || (is_there && self.leads_to_one(first, item)?) {
             // It is left or replaced as any other file.
             return Ok(NamedAs::Alone(None));
         }
-        match self.may_be_copy(first)? {
-            true => self.link(item, first),
-            false => Ok(NamedAs::Alone(Some(Errno::EXIST))),
+        match (self.may_be_copy(first)?, is_there) {
+            (true, _) => self.link(item, first),
+            (false, true) => Ok(NamedAs::Alone(None)),
+            (false, false) => Ok(NamedAs::Alone(Some(Errno::EXIST))),
         }
     }
 
@@ -366,7 +415,7 @@ impl Worker<'_> {
             return Ok(false);
         };
         let known = EntryOutcome {
-            meta: job.recorded_meta(&there),
+            meta: Some(meta_of(&there)),
             digest,
             proof: results.proof(item),
             ..EntryOutcome::new(item, results.state(item))
@@ -399,12 +448,24 @@ impl Worker<'_> {
         }
         if !self.may_be_copy(kept).unwrap_or(false) {
             self.not_linked(first, Some(Errno::EXIST));
+            if self.job.plan.options.strict {
+                origins.apart.insert(first);
+            }
             return false;
         }
         let mut joined = Vec::with_capacity(names.len());
         for item in names {
             match self.rename_to(item, kept) {
-                Ok(NamedAs::Linked) => joined.push(item),
+                Ok(NamedAs::Linked) => {
+                    joined.push(item);
+                    let results = &self.job.outcomes.results;
+                    results.put([EntryOutcome {
+                        meta: results.meta(kept),
+                        digest: results.digest(item),
+                        proof: results.proof(item),
+                        ..EntryOutcome::new(item, EntryState::Copied)
+                    }]);
+                }
                 Ok(NamedAs::Alone(why)) => self.not_linked(item, why),
                 Ok(NamedAs::Settled) => {}
                 // It is a whole copy, by itself.

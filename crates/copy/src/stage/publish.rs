@@ -20,6 +20,7 @@ use bc_edit::metadata::{Subject, times_of};
 use bc_edit::{content, entry, swap};
 use bc_fs::Escaped;
 use bc_fs::dirfd::own_path;
+use bc_integrity::meta_of;
 use bc_walk::{Error, FileStat, Identity};
 use rustix::io::Errno;
 
@@ -210,7 +211,7 @@ fn name_stage(
         return Ok(EntryOutcome {
             item: *item,
             state: EntryState::Copied,
-            meta: job.recorded_meta(&now.stat),
+            meta: Some(meta_of(&now.stat)),
             digest: waiting.digest,
             proof: proof(job, waiting),
         });
@@ -221,7 +222,9 @@ fn name_stage(
         synced.map_err(|errno| job.refused(target, "fsync directory", errno))?;
     }
     job.report(*item, over.report());
-    let now = match job.keeps_states() {
+    // Further names are given to what is in this state alone.
+    let has_further = waiting.source.nlink > 1 && job.plan.options.preserve.links;
+    let now = match job.keeps_states() || has_further {
         true => Some(
             job.look(dir, name)
                 .map_err(|errno| Error::new(job.shown(target), "stat", errno))?,
@@ -235,18 +238,31 @@ fn name_stage(
     Ok(EntryOutcome {
         item: *item,
         state: EntryState::Copied,
-        meta: now.and_then(|now| job.recorded_meta(&now.stat)),
+        meta: now.map(|now| meta_of(named_state(job, waiting, &now))),
         digest: waiting.digest,
         proof: proof(job, waiting),
     })
 }
 
+/// Returns the state of a file that has its name. Where another program has changed it since, that
+/// of its stage: its digest is of that one.
+fn named_state<'a>(job: &Job<'_>, waiting: &'a WaitingStage, now: &'a Existing) -> &'a FileStat {
+    let stage = &waiting.stage.stat;
+    let is_changed = job.states_prove(&waiting.place.dir, now) && !is_same_file(&now.stat, stage);
+    if is_changed { stage } else { &now.stat }
+}
+
+/// True if two states are of one file that was not written to in between.
+fn is_same_file(one: &FileStat, other: &FileStat) -> bool {
+    let state = |stat: &FileStat| (stat.id.ino, stat.stamp.size, stat.stamp.mtime_ns);
+    state(one) == state(other)
+}
+
 /// Records the state of what has its name, unless that was changed since.
 fn push_state(piece: Option<&mut Vec<u8>>, waiting: &WaitingStage, now: &Existing) {
-    let state = |stat: &FileStat| (stat.id.ino, stat.stamp.size, stat.stamp.mtime_ns);
     let target = &waiting.place.target;
     if let Some(piece) = piece
-        && state(&now.stat) == state(&waiting.stage.stat)
+        && is_same_file(&now.stat, &waiting.stage.stat)
         && target.len() <= record::LONGEST_PATH
     {
         record::push_placed(piece, target, &Placed::of(now));

@@ -1,12 +1,16 @@
 //! Hard links where the destination has some of their names already.
 
 use std::fs::{hard_link, remove_file};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bc_pool::Cancel;
 
 use super::{Ground, done, run};
-use crate::{Copied, CopyOptions, CopyProgress, Event, ManifestPlace, OnConflict, Target, copy};
+use crate::{CopyOptions, CopyProgress, Event, ManifestPlace, OnConflict, Target, copy};
 
 /// A source with these names of one file, and its copy.
 fn copied(names: &[&str]) -> (Ground, CopyOptions) {
@@ -113,25 +117,24 @@ fn a_lost_link_is_reported() {
 }
 
 /// Calls `then` when a path was reported as copied: before any further names are given.
-fn copied_and(options: &CopyOptions, path: &std::path::Path, then: impl Fn() + Sync) -> Copied {
-    use std::os::unix::ffi::OsStrExt;
-    let seen = std::sync::atomic::AtomicBool::new(false);
+fn copied_and(options: &CopyOptions, path: &Path, then: impl Fn() + Sync) {
+    let seen = AtomicBool::new(false);
     let observer = |event: Event<'_>| {
         let (Event::Copied(shown) | Event::Replaced(shown)) = event else {
             return;
         };
         if shown == path.as_os_str().as_bytes() {
             then();
-            seen.store(true, std::sync::atomic::Ordering::Relaxed);
+            seen.store(true, Relaxed);
         }
     };
     let copied = copy(options, &Cancel::new(), &CopyProgress::default(), &observer);
     assert!(seen.into_inner());
-    copied.unwrap()
+    assert_eq!(copied.unwrap().failed, 0);
 }
 
 /// Saves a file as editors do, or in place.
-fn save(path: &std::path::Path, content: &[u8], is_in_place: bool) {
+fn save(path: &Path, content: &[u8], is_in_place: bool) {
     if is_in_place {
         return std::fs::write(path, content).unwrap();
     }
@@ -155,12 +158,11 @@ fn what_was_saved_over_a_copy_meanwhile_is_not_joined() {
         }
         let first = ground.at("to/a");
         remove_file(&first).unwrap();
-        let done = copied_and(&options, &first, || save(&first, b"saved", is_in_place));
+        copied_and(&options, &first, || save(&first, b"saved", is_in_place));
         let context = format!("{how:?} {has_manifest} {is_in_place}");
         assert_eq!(std::fs::read(&first).unwrap(), b"saved", "{context}");
         let second = std::fs::read(ground.at("to/b")).unwrap();
         assert_eq!(second, b"one file", "{context}");
-        assert_eq!((done.failed, done.incomplete), (0, 1), "{context}");
     }
 }
 
@@ -181,5 +183,105 @@ fn copies_with_several_names_are_joined() {
             reported.iter().all(|line| !line.contains("is the same as")),
             "{reported:#?}"
         );
+    }
+}
+
+/// A source with these names of one file, which is not copied yet.
+fn uncopied(names: &[&str]) -> (Ground, CopyOptions) {
+    let (ground, options) = copied(names);
+    std::fs::remove_dir_all(ground.at("to")).unwrap();
+    (ground, options)
+}
+
+#[test]
+fn what_was_saved_over_a_copy_meanwhile_gets_no_further_name() {
+    for (has_manifest, is_in_place) in [(false, false), (false, true), (true, false), (true, true)]
+    {
+        let (ground, mut options) = uncopied(&["a", "b", "c"]);
+        if !has_manifest {
+            options.manifest = ManifestPlace::None;
+        }
+        let first = ground.at("to/a");
+        copied_and(&options, &first, || save(&first, b"saved", is_in_place));
+        let context = format!("{has_manifest} {is_in_place}");
+        assert_eq!(std::fs::read(&first).unwrap(), b"saved", "{context}");
+        let second = std::fs::read(ground.at("to/b")).unwrap();
+        assert_eq!(second, b"one file", "{context}");
+        are_one(&ground, &["b", "c"]);
+    }
+}
+
+/// The manifest's digests are of the states that it has beside them.
+#[test]
+fn what_was_saved_over_a_linked_copy_meanwhile_is_not_recorded() {
+    for (over, is_in_place) in [("a", false), ("a", true), ("b", false)] {
+        let (ground, options) = uncopied(&["a", "b", "c"]);
+        let over = ground.at("to").join(over);
+        copied_and(&options, &ground.at("to/c"), || {
+            save(&over, &[1; 4321], is_in_place);
+        });
+        let manifest = std::fs::read(ground.at("to").join(crate::MANIFEST_NAME)).unwrap();
+        let manifest = String::from_utf8(manifest).unwrap();
+        assert!(!manifest.contains("4321"), "{over:?} {manifest}");
+    }
+}
+
+#[test]
+fn names_are_linked_past_one_that_is_none() {
+    // One that fails: its directory cannot be made.
+    let (ground, options) = uncopied(&["a", "e", "f"]);
+    ground.write("from/d/other", b"other");
+    hard_link(ground.at("from/a"), ground.at("from/d/b")).unwrap();
+    ground.write("to/d", b"the user's");
+    let (copied_now, reported) = run(&options);
+    assert!(copied_now.unwrap().failed > 0, "{reported:#?}");
+    are_one(&ground, &["a", "e", "f"]);
+    // One that is the user's.
+    let (ground, mut options) = copied(&["a", "b", "c"]);
+    options.on_conflict = OnConflict::Skip;
+    save(&ground.at("to/b"), b"the user's", false);
+    remove_file(ground.at("to/c")).unwrap();
+    done(&options);
+    are_one(&ground, &["a", "c"]);
+    // One that the first could not be joined to, where that is an error.
+    let (ground, mut options) = copied(&["a", "b", "c", "d"]);
+    options.on_conflict = OnConflict::Skip;
+    options.strict = true;
+    save(&ground.at("to/b"), b"the user's", false);
+    for missing in ["a", "c", "d"] {
+        remove_file(ground.at("to").join(missing)).unwrap();
+    }
+    let (copied_now, reported) = run(&options);
+    assert_eq!(copied_now.unwrap().failed, 1, "{reported:#?}");
+    are_one(&ground, &["a", "c", "d"]);
+}
+
+/// A replacement is saved over before its state is looked at.
+#[test]
+fn what_was_saved_over_a_replacement_meanwhile_is_not_recorded() {
+    let (ground, mut options) = copied(&["a"]);
+    options.on_conflict = OnConflict::Replace;
+    options.restart = true;
+    save(&ground.at("to/a"), b"to be replaced", false);
+    let first = ground.at("to/a");
+    copied_and(&options, &first, || save(&first, &[1; 4321], true));
+    let manifest = std::fs::read(ground.at("to").join(crate::MANIFEST_NAME)).unwrap();
+    let manifest = String::from_utf8(manifest).unwrap();
+    assert!(!manifest.contains("4321"), "{manifest}");
+}
+
+/// A name that is replaced becomes one of the file that is left.
+#[test]
+fn a_replaced_name_is_given_to_the_file_that_is_left() {
+    for how in [OnConflict::Verify, OnConflict::Update] {
+        let (ground, mut options) = copied(&["a", "b"]);
+        options.on_conflict = how;
+        save(&ground.at("to/b"), b"an older file", false);
+        let old = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000);
+        let file = std::fs::File::options().write(true).open(ground.at("to/b"));
+        file.unwrap().set_modified(old).unwrap();
+        let again = done(&options);
+        are_one(&ground, &["a", "b"]);
+        assert_eq!(again.incomplete, 0);
     }
 }
