@@ -27,7 +27,7 @@ use crate::absence::{Absence, Here};
 use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::compare::contentless::Contentless;
 use crate::compare::known_damage::{KnownDamage, is_second};
-use crate::compare::moves::{Candidate, Numbers, Renamed, Side};
+use crate::compare::moves::{Candidate, ContentAndTime, Numbers, Renamed, Side};
 use crate::compare::spill_buffer::SpillBuffer;
 use crate::compare::summary::ComparisonSummary;
 use crate::entry_ref::EntryRef;
@@ -123,11 +123,11 @@ pub(crate) struct Comparison<'a> {
     buffer: SpillBuffer,
     candidates: Vec<Candidate>,
     /// Files that look damaged and may be others of them under their names.
-    swaps: Vec<Renamed<[u8; 16]>>,
+    swaps: Vec<Renamed<ContentAndTime>>,
     /// New sides of those, where inode numbers identify files.
     taken_over: Vec<Candidate>,
-    /// Contents whose names have other files now.
-    lost: Vec<[u8; 16]>,
+    /// Contents whose names have other files now, with their mtimes.
+    lost: Vec<ContentAndTime>,
     /// Entries without content that one side has, where the changes are counted.
     contentless: Contentless,
     /// True if the compared entries become the new record.

@@ -16,7 +16,7 @@ use bc_manifest::time::is_beyond;
 
 use crate::entry_ref::EntryRef;
 
-/// One side of a possible move. 36 bytes, whatever the length of the path.
+/// One side of a possible move. 40 bytes, whatever the length of the path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     /// The first 16 bytes of the digest; a short one is followed by the size,
@@ -24,6 +24,8 @@ pub(crate) struct Candidate {
     key: [u8; 16],
     /// Hash of the base name: only prefers one pair to another.
     name: u32,
+    /// Key of its mtime, which a file takes along to another name.
+    time: u32,
     /// Hash of inode, size and mtime, which identifies the file whatever its content; 0 where the
     /// number does not stand for a file for good.
     file: Word,
@@ -51,6 +53,18 @@ impl From<Word> for u64 {
 
 /// Keys of a file, whatever its content, and of a content.
 pub(crate) type FileAndContent = (Word, [u8; 16]);
+
+/// Keys of a content, and of the mtime of the file that has it.
+pub(crate) type ContentAndTime = ([u8; 16], u32);
+
+/// Returns the keys of the content and mtime of a file.
+pub(crate) fn content_and_time(file: &EntryRef<'_>) -> Option<ContentAndTime> {
+    Some((key(file.digest?, file.size)?, time_key(file)))
+}
+
+fn time_key(file: &EntryRef<'_>) -> u32 {
+    hash_of(file.mtime_ns) as u32
+}
 
 /// Returns a key for a content of that size, unless it is empty. Where the size is not known, as in
 /// lists of other tools, the digest suffices if it is not short.
@@ -104,6 +118,7 @@ impl Candidate {
         Some(Candidate {
             key,
             name: hash_of(base) as u32,
+            time: time_key(file),
             file: Word::from(match numbers {
                 Numbers::Stable
                     if file.ino.is_some()
@@ -152,9 +167,10 @@ impl Candidate {
         self.number() / 4
     }
 
-    /// Returns the key of its content, if the path has it no longer.
-    pub(crate) fn lost_content(&self) -> Option<[u8; 16]> {
-        (self.side() == Side::Removed && !self.has_a_kept_name()).then_some(self.key)
+    /// Returns the keys of its content and mtime, if the path has them no longer.
+    pub(crate) fn lost_content(&self) -> Option<ContentAndTime> {
+        let is_lost = self.side() == Side::Removed && !self.has_a_kept_name();
+        is_lost.then_some((self.key, self.time))
     }
 }
 

@@ -117,7 +117,10 @@ impl Comparison<'_> {
         if class != Class::Damaged || in_place {
             return false;
         }
-        let key = |side: &EntryRef<'_>| moves::key(side.digest?, Some(side.size?));
+        let key = |side: &EntryRef<'_>| {
+            side.size?;
+            moves::content_and_time(side)
+        };
         let (Some(was), Some(is)) = (key(old), key(new)) else {
             return false;
         };
@@ -171,8 +174,7 @@ impl Comparison<'_> {
             return false;
         }
         if change.class != Class::Unreadable {
-            let lost = old.digest.and_then(|digest| moves::key(digest, old.size));
-            self.lost.extend(lost);
+            self.lost.extend(moves::content_and_time(old));
         }
         if old.ino.is_none() || new.ino.is_none() || site.numbers() == Numbers::Moving {
             return false;
@@ -195,8 +197,8 @@ impl Comparison<'_> {
         self.records && is_written(change.class) && new.kind == Kind::File && new.digest.is_some()
     }
 
-    /// Returns names that have the contents of others, which have them no longer: contents tell
-    /// renames where inode numbers do not.
+    /// Returns names that have the contents and mtimes of others, which have them no longer: these
+    /// tell renames where inode numbers do not. A content that comes without its mtime is damage.
     fn chained(&self) -> HashSet<u64> {
         let lost = self.candidates.iter().filter_map(Candidate::lost_content);
         chained(&self.swaps, lost.chain(self.lost.iter().copied()))

@@ -281,6 +281,32 @@ fn a_file_that_takes_the_name_of_its_like_is_no_damage() {
     assert_eq!(verified(tree.path(), &manifest, How::default()).0, "");
 }
 
+/// A content that another name has lost is damage where it has not come with its mtime: a rename
+/// brings that along.
+#[test]
+fn a_content_of_another_file_with_the_time_of_this_one_is_damage() {
+    for is_removed in [true, false] {
+        let tree = TestTree::new();
+        tree.write("keep", "k")
+            .write("a", "content a")
+            .write("b", "content b");
+        tree.mtime("a", 1000, 0).mtime("b", 2000, 0);
+        let manifest = record(&tree);
+        tree.write("new", "content a").mtime("new", 2000, 0);
+        rename(&tree, "new", "b");
+        match is_removed {
+            true => fs::remove_file(tree.join("a")).unwrap(),
+            false => drop(tree.write("a", "content c").mtime("a", 3000, 0)),
+        }
+        let (reported, _) = verified(tree.path(), &manifest, How::default());
+        let (text, conclusion, _) = update(&tree, &manifest);
+        for text in [reported, text] {
+            assert!(text.contains("!! b: "), "{is_removed} {text}");
+        }
+        assert_eq!(conclusion, Conclusion::Damaged, "{is_removed}");
+    }
+}
+
 /// Nor is one that keeps its own name beside it, as `ln -f` leaves it, unless it is damaged itself.
 #[test]
 fn a_link_in_the_place_of_its_like_is_no_damage() {
