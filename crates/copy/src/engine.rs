@@ -299,6 +299,15 @@ fn share_out(jobs: &[Job<'_>], links: &HardLinks) -> Shares {
 }
 
 pub(crate) fn run(jobs: &[Job<'_>]) -> Result<(), Error> {
+    let ran = run_all(jobs);
+    if ran.is_err() {
+        // What was done and what failed until then is reported all the same.
+        jobs.iter().for_each(Job::report_rest);
+    }
+    ran
+}
+
+fn run_all(jobs: &[Job<'_>]) -> Result<(), Error> {
     let Some(first) = jobs.first() else {
         return Ok(());
     };
