@@ -70,6 +70,8 @@ pub(crate) struct Reports {
     marks: Vec<AtomicU8>,
     /// Entries in the order of their paths; never an empty range.
     ranges: Vec<Range<u32>>,
+    /// First entry and number of each range, in the order of entries.
+    starts: Vec<(u32, u32)>,
     /// Held by the thread that reports.
     turn: Mutex<Turn>,
     /// The entry whose turn it was when a thread ended to report.
@@ -96,32 +98,43 @@ struct Problems {
     lacking: BTreeMap<(&'static str, i32), LackingEntries>,
 }
 
-/// Entries that lack one kind of metadata: the first ones in order, as many as may still be
-/// reported.
+/// Entries that lack one kind of metadata: the first ones in the order of reports, as many as may
+/// still be reported.
 #[derive(Default)]
 struct LackingEntries {
     reported: usize,
-    waiting: BTreeSet<RootItem>,
+    waiting: BTreeSet<Rank>,
+}
+
+/// Position of an entry in the order of reports, which does not depend on the order of the work.
+#[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
+struct Rank {
+    /// True if it lacks what it was to be given after it was reported: that comes last.
+    is_late: bool,
+    /// Number of its range.
+    range: u32,
+    item: RootItem,
 }
 
 impl Problems {
     /// Takes those of an entry.
-    fn take(&mut self, item: RootItem) -> (Vec<LostMeta>, Vec<Error>) {
+    fn take(&mut self, rank: Rank) -> (Vec<LostMeta>, Vec<Error>) {
         let mut lost = Vec::new();
         for ((op, errno), lacking) in &mut self.lacking {
-            if lacking.waiting.remove(&item) {
+            if lacking.waiting.remove(&rank) {
                 lacking.reported += 1;
                 let errno = Errno::from_raw_os_error(*errno);
                 lost.push(LostMeta { op, errno });
             }
         }
-        (lost, self.failed.remove(&item).unwrap_or_default())
+        (lost, self.failed.remove(&rank.item).unwrap_or_default())
     }
 
     /// Entries that have any.
     fn entries(&self) -> BTreeSet<RootItem> {
         let lacking = self.lacking.values().flat_map(|one| &one.waiting);
-        lacking.chain(self.failed.keys()).copied().collect()
+        let lacking = lacking.map(|rank| rank.item);
+        lacking.chain(self.failed.keys().copied()).collect()
     }
 }
 
@@ -129,9 +142,13 @@ impl Reports {
     pub(crate) fn new(tree: &SourceTree, streams: bool) -> Reports {
         let ranges = in_path_order(tree);
         let first = ranges.first().map_or(u32::MAX, |first| first.start);
+        let starts = ranges.iter().map(|range| range.start).zip(0..);
+        let mut starts: Vec<(u32, u32)> = starts.collect();
+        starts.sort_unstable();
         Reports {
             marks: (0..tree.len()).map(|_| AtomicU8::new(0)).collect(),
             ranges,
+            starts,
             turn: Mutex::new(Turn {
                 item: first,
                 range: 0,
@@ -182,9 +199,19 @@ impl Reports {
         ))
     }
 
-    fn take_problems(&self, item: RootItem) -> (Vec<LostMeta>, Vec<Error>) {
+    fn rank(&self, item: RootItem, is_late: bool) -> Rank {
+        let after = self.starts.partition_point(|(start, _)| *start <= item.0);
+        let range = after.checked_sub(1).map_or(0, |at| self.starts[at].1);
+        Rank {
+            is_late,
+            range,
+            item,
+        }
+    }
+
+    fn take_problems(&self, item: RootItem, is_late: bool) -> (Vec<LostMeta>, Vec<Error>) {
         match self.has_problems.load(Relaxed) {
-            true => lock(&self.problems).take(item),
+            true => lock(&self.problems).take(self.rank(item, is_late)),
             false => Default::default(),
         }
     }
@@ -247,12 +274,14 @@ impl Job<'_> {
         if !lost.is_empty() {
             self.lacks(item);
         }
+        let reports = &self.outcomes.reports;
+        let is_late = reports.marks[item.0 as usize].load(Relaxed) != 0;
         for lost in lost.drain(..) {
             self.outcomes.incomplete.fetch_add(1, Relaxed);
-            self.outcomes.reports.change_problems(|problems| {
+            reports.change_problems(|problems| {
                 let kind = (lost.op, lost.errno.raw_os_error());
                 let lacking = problems.lacking.entry(kind).or_default();
-                lacking.waiting.insert(item);
+                lacking.waiting.insert(reports.rank(item, is_late));
                 if lacking.reported + lacking.waiting.len() > MOST_TOLD {
                     lacking.waiting.pop_last();
                 }
@@ -284,7 +313,7 @@ impl Job<'_> {
         let mut paths = ShownPaths::default();
         for range in &reports.ranges {
             for item in late.range(RootItem(range.start)..RootItem(range.end)) {
-                self.report_one(*item, EntryReport::Quiet, &mut paths);
+                self.report_one(*item, EntryReport::Quiet, true, &mut paths);
             }
         }
     }
@@ -293,13 +322,20 @@ impl Job<'_> {
         let reports = &self.outcomes.reports;
         let mut paths = ShownPaths::default();
         while let Some((item, report)) = reports.next(turn, is_end) {
-            self.report_one(item, report, &mut paths);
+            self.report_one(item, report, false, &mut paths);
         }
         reports.awaited.store(turn.item, Relaxed);
     }
 
-    fn report_one(&self, item: RootItem, report: EntryReport, paths: &mut ShownPaths) {
-        let (lost, failed) = self.outcomes.reports.take_problems(item);
+    /// Reports an entry. `is_late`: with the problems that came after it was reported.
+    fn report_one(
+        &self,
+        item: RootItem,
+        report: EntryReport,
+        is_late: bool,
+        paths: &mut ShownPaths,
+    ) {
+        let (lost, failed) = self.outcomes.reports.take_problems(item, is_late);
         let observer = self.means.observer;
         if report != EntryReport::Quiet || !lost.is_empty() {
             let shown = paths.find(self, item);

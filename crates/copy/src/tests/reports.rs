@@ -245,3 +245,28 @@ fn a_journal_that_tells_no_volume_is_gone_on_from() {
     assert_eq!(super::done(&options).before, 1);
     assert_eq!(super::journal(&ground), None);
 }
+
+/// Of what many entries lack alike the first in the order of paths are told, whichever source comes
+/// first.
+#[test]
+fn the_first_entries_are_told_that_lack_the_same() {
+    let ground = Ground::new();
+    let mut expected = Vec::new();
+    for root in ["a", "z"] {
+        for number in 10..25 {
+            let (first, further) = (format!("{root}/{number}a"), format!("{root}/{number}b"));
+            ground.write(&first, b"content");
+            std::fs::hard_link(ground.at(&first), ground.at(&further)).unwrap();
+            // The copy of the first cannot be linked to it.
+            ground.write(&format!("to/{further}"), b"the user's");
+            expected.push(ground.at("to").join(first).display().to_string());
+        }
+    }
+    let mut options = ground.options(&["z", "a"], "to");
+    options.on_conflict = OnConflict::Skip;
+    let (copied, reported) = run(&options);
+    assert_eq!(copied.unwrap().incomplete, 30, "{reported:#?}");
+    let mut lacking = reported;
+    lacking.retain(|line| line.starts_with('?'));
+    assert_eq!(paths(lacking), expected[..20]);
+}
