@@ -18,13 +18,12 @@ use bc_walk::{Error, ErrorKind, FileKind, FileStat, Identity};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::event::Why;
+use crate::event::{EntryReport, Why};
 use crate::meta::{self, stat, stat_at};
 use crate::place::{DestDir, EntryPlace, Existing, Over, is_settled};
 use crate::plan::{
     Compared, EntryClass, EntryFacts, Fact, NameTaken, NextStep, Occupant, SkippedEntry, next,
 };
-use crate::report::EntryReport;
 use crate::results::{EntryOutcome, EntryState, Proof};
 use crate::resume::known::NamedRecord;
 use crate::resume::record::Placed;

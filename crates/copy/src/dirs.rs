@@ -12,11 +12,11 @@ use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 
+use crate::event::EntryReport;
 use crate::job::Job;
 use crate::meta::{self, Attributed, stat_at};
 use crate::place::DestDir;
 use crate::plan::makes_dir;
-use crate::report::EntryReport;
 use crate::results::{EntryOutcome, EntryState};
 use crate::resume::record::{self, RootRecord};
 use crate::sources::RootItem;

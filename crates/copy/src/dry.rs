@@ -12,13 +12,13 @@ use rustix::io::Errno;
 
 use crate::decide::Decision;
 use crate::destination::warn_of_space;
+use crate::event::EntryReport;
 use crate::job::Job;
 use crate::links::HardLinks;
 use crate::meta::{is_root, stat, stat_at};
 use crate::options::When;
 use crate::place::{DestDir, EntryPlace, Over};
 use crate::plan::makes_dir;
-use crate::report::EntryReport;
 use crate::results::{EntryOutcome, EntryState};
 use crate::sources::RootItem;
 use crate::worker::Worker;

@@ -206,3 +206,56 @@ impl<'a> Relay<'a> {
         lock(&self.waiting)
     }
 }
+
+/// Outcome of an entry as it is reported.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum EntryReport {
+    /// No line: a directory that was there, or a failure.
+    Quiet,
+    Made,
+    Copied,
+    Replaced,
+    Skipped(Why),
+}
+
+impl EntryReport {
+    pub(crate) const ALL: [EntryReport; 9] = [
+        EntryReport::Quiet,
+        EntryReport::Made,
+        EntryReport::Copied,
+        EntryReport::Replaced,
+        EntryReport::Skipped(Why::Done),
+        EntryReport::Skipped(Why::Exists),
+        EntryReport::Skipped(Why::NotNewer),
+        EntryReport::Skipped(Why::Same),
+        EntryReport::Skipped(Why::Manifest),
+    ];
+
+    pub(crate) fn event(self, shown: &[u8]) -> Option<Event<'_>> {
+        match self {
+            EntryReport::Quiet => None,
+            EntryReport::Made => Some(Event::Made(shown)),
+            EntryReport::Copied => Some(Event::Copied(shown)),
+            EntryReport::Replaced => Some(Event::Replaced(shown)),
+            EntryReport::Skipped(why) => Some(Event::Skipped(shown, why)),
+        }
+    }
+
+    /// Returns the byte that stands for it: its number in the table, from 1.
+    pub(crate) fn mark(self) -> u8 {
+        let at = EntryReport::ALL.iter().position(|one| *one == self);
+        at.map_or(1, |at| at as u8 + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_lead_back_to_reports() {
+        for report in EntryReport::ALL {
+            assert_eq!(EntryReport::ALL[usize::from(report.mark()) - 1], report);
+        }
+    }
+}

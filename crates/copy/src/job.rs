@@ -22,14 +22,14 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, getrlimit};
 
 use crate::destination::Top;
-use crate::event::{CopyProgress, Event, Observer, Relay, Why};
+use crate::event::{CopyProgress, EntryReport, Event, Observer, Relay, Why};
 use crate::lock;
 use crate::manifest::earlier::TreeRecords;
 use crate::meta::{Giving, stat_at};
 use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
 use crate::place::{DestDir, Existing, is_settled_at};
 use crate::plan::CopyOrder;
-use crate::report::{EntryReport, Reports};
+use crate::report::Reports;
 use crate::results::{EntryOutcome, EntryState, Results};
 use crate::resume::journal::{Free, Log};
 use crate::resume::known::KnownWork;

@@ -13,8 +13,8 @@ use bc_walk::{FileStat, Identity, Stamp};
 use rustix::fs::{AtFlags, Stat, Statx, StatxFlags, statx};
 use rustix::io::{Errno, retry_on_intr};
 
+use crate::event::EntryReport;
 use crate::meta::stat;
-use crate::report::EntryReport;
 use crate::sources::RootItem;
 
 /// An open source.

@@ -24,12 +24,11 @@ use serde_json::{Map, Value};
 
 use super::About;
 use super::plan::{ManifestPlan, early_plan};
-use crate::event::Why;
+use crate::event::{EntryReport, Why};
 use crate::job::Job;
 use crate::lock;
 use crate::meta::stat_at;
 use crate::options::OnConflict;
-use crate::report::EntryReport;
 use crate::results::{EntryOutcome, EntryState, Proof, Rows, Unlisted};
 use crate::resume::stamp::{Lasting, Stamp, of_text, push_state};
 use crate::sources::{RootItem, WalkedDir};

@@ -24,12 +24,11 @@ use bc_integrity::meta_of;
 use bc_walk::{Error, FileStat, Identity};
 use rustix::io::Errno;
 
-use crate::event::Event;
+use crate::event::{EntryReport, Event};
 use crate::job::{Job, descriptors};
 use crate::meta::fstat;
 use crate::options::{Durability, OnConflict, ReadBack};
 use crate::place::{DestDir, EntryPlace, Existing, Over};
-use crate::report::EntryReport;
 use crate::results::{EntryOutcome, EntryState, Proof};
 use crate::resume::record::{self, Placed};
 use crate::sources::RootItem;
