@@ -1,6 +1,7 @@
 //! The end of a move between file systems: sources whose copies are proven are set aside, looked at
 //! once more, and removed; all others stay, with the reason.
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -33,6 +34,7 @@ use crate::results::{EntryState, Proof, Rows};
 use crate::resume::aside::give_back;
 use crate::resume::record::{self, AsideRecord};
 use crate::sources::{RootItem, SourceContent, list, shown_below};
+use crate::stage::complete::PIECE;
 use crate::worker::{BATCH, Worker, run_in_batches};
 
 /// Counts of a removal.
@@ -476,11 +478,11 @@ impl<'r, 'j> Removal<'r, 'j> {
                     // It may have been written to before it was watched.
                     facts.source = Some(self.source_now(all, Some(held)));
                 }
-                (RemovalStep::Need(RemovalFact::Copy), Some(_)) => {
+                (RemovalStep::Need(RemovalFact::Copy), Some(held)) => {
                     if self.job.plan.options.dry_run {
                         return Ok(());
                     }
-                    let seen = self.copies(worker, all, &mut copies, &mut expected)?;
+                    let seen = self.copies(worker, all, held, &mut copies, &mut expected)?;
                     facts.copy = Some(seen);
                 }
                 (RemovalStep::Remove { compares }, Some(_)) => break compares,
@@ -585,6 +587,7 @@ impl<'r, 'j> Removal<'r, 'j> {
         &self,
         worker: &mut Worker<'j>,
         all: &[SourceName],
+        held: &HeldSource,
         copies: &mut Vec<Seen>,
         expected: &mut Option<Digest>,
     ) -> Result<CopyNow, NotRemoved> {
@@ -614,7 +617,7 @@ impl<'r, 'j> Removal<'r, 'j> {
                 continue;
             }
             let proven = match is_file {
-                true => self.is_whole(worker, name, &seen, expected)?,
+                true => self.is_whole(worker, name, held, &seen, expected)?,
                 false => self.is_same_thing(name, &there),
             };
             if proven != CopyNow::Proven {
@@ -629,6 +632,7 @@ impl<'r, 'j> Removal<'r, 'j> {
         &self,
         worker: &mut Worker<'j>,
         name: &SourceName,
+        held: &HeldSource,
         seen: &Seen,
         expected: &mut Option<Digest>,
     ) -> Result<CopyNow, NotRemoved> {
@@ -644,10 +648,11 @@ impl<'r, 'j> Removal<'r, 'j> {
             Err(Errno::NOENT | Errno::LOOP | Errno::INVAL) => return Ok(CopyNow::Changed),
             Err(errno) => return Err(failed(errno).into()),
         };
-        job.pay(seen.stamp.size);
-        let found = worker.digest_back(&name.place, &file, algorithm);
+        let left = Cell::new(seen.stamp.size);
+        let go_on = || self.may_read_on(held, &left);
+        let found = worker.digest_back(&name.place, &file, algorithm, &go_on);
         let Some(found) = found.map_err(failed)? else {
-            return Err(failed(Errno::CANCELED).into());
+            return Err(self.stopped("read back"));
         };
         let now = stat(&file).map_err(failed)?;
         if Seen::of(&now) != *seen {
@@ -663,6 +668,25 @@ impl<'r, 'j> Removal<'r, 'j> {
         }
         *expected = Some(found);
         Ok(CopyNow::Proven)
+    }
+
+    /// Waits for the limit of bytes a second before the next piece of what is `left` to read; false
+    /// if that has to end: a process waits to write to the source, or the run is cancelled.
+    fn may_read_on(&self, held: &HeldSource, left: &Cell<u64>) -> bool {
+        let unbroken = || !held.leased || lease::is_held(&held.file);
+        let piece = left.get().min(PIECE as u64);
+        left.set(left.get() - piece);
+        self.job.pay_while(piece, &unbroken);
+        unbroken() && !self.job.means.cancel.is_cancelled()
+    }
+
+    /// Returns the reason for which a reading was not ended.
+    fn stopped(&self, op: &'static str) -> NotRemoved {
+        let errno = Errno::CANCELED;
+        match self.job.means.cancel.is_cancelled() {
+            true => FailedCall { op, errno }.into(),
+            false => Stays::OpenForWriting.into(),
+        }
     }
 
     /// Compares what has no content with its copy.
@@ -731,12 +755,12 @@ impl<'r, 'j> Removal<'r, 'j> {
             return Err(Stays::NamesOutside.into());
         }
         if let (Some(expected), Some(algorithm)) = (expected, self.job.plan.options.algorithm) {
-            let go_on = || !self.job.means.cancel.is_cancelled();
+            let left = Cell::new(now.stamp.size);
+            let go_on = || self.may_read_on(held, &left);
             let found = digest_of(&held.file, algorithm, &mut Vec::new(), &go_on);
             let found = found.map_err(|errno| FailedCall { op: "read", errno })?;
             let Some(found) = found else {
-                let (op, errno) = ("read", Errno::CANCELED);
-                return Err(FailedCall { op, errno }.into());
+                return Err(self.stopped("read"));
             };
             if found != expected || Seen::of(&look()?) != Seen::of(&now) {
                 return Err(changed());

@@ -25,7 +25,7 @@ use crate::worker::Worker;
 const ALIGNED: usize = 4096;
 
 /// Bytes that are read at once.
-const PIECE: usize = 512 << 10;
+pub(crate) const PIECE: usize = 512 << 10;
 
 impl Worker<'_> {
     /// Reads a stage back, if that is wanted, and compares it with the bytes read from the source.
@@ -93,13 +93,13 @@ impl Worker<'_> {
         place: &EntryPlace,
         file: impl AsFd,
         algorithm: Algorithm,
+        go_on: &dyn Fn() -> bool,
     ) -> Result<Option<Digest>, Errno> {
-        let go_on = || !self.job.means.cancel.is_cancelled();
         match self.job.plan.options.read_back {
             ReadBack::Media => {
-                self.digest_past_cache(&place.dir, place.name(), file, algorithm, &go_on)
+                self.digest_past_cache(&place.dir, place.name(), file, algorithm, go_on)
             }
-            ReadBack::None | ReadBack::Read => digest_of(file, algorithm, &mut Vec::new(), &go_on),
+            ReadBack::None | ReadBack::Read => digest_of(file, algorithm, &mut Vec::new(), go_on),
         }
     }
 
