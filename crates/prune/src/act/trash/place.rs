@@ -276,6 +276,7 @@ impl Trash {
                 // A file that another program put there without a word.
                 if found.is_none() {
                     content::write_all_at(&file, &text, 0)?;
+                    content::flush(&file)?;
                 }
                 Ok(found.is_none())
             });
@@ -352,10 +353,11 @@ fn numbered(base: &[u8], number: u64) -> Vec<u8> {
         1 => String::new(),
         number => format!(".{number}"),
     };
-    let mut length = stem.len().min(LONGEST - middle.len() - end.len());
-    while length < stem.len() && length > 0 && stem[length] & 0xC0 == 0x80 {
-        length -= 1;
-    }
+    let most = stem.len().min(LONGEST - middle.len() - end.len());
+    let is_letter = |at: &usize| stem.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
+    // No letter is longer than four bytes; what has none there is not UTF-8.
+    let length = (most.saturating_sub(3)..=most).rev().find(is_letter);
+    let length = length.unwrap_or(most);
     [&stem[..length], middle.as_bytes(), end].concat()
 }
 
@@ -488,6 +490,7 @@ mod tests {
         for number in [1, 2, 1000] {
             let name = String::from_utf8(numbered(long.as_bytes(), number)).unwrap();
             assert!(name.ends_with(".mp3") && (LONGEST - 1..=LONGEST).contains(&name.len()));
+            assert_eq!(numbered(&[0x83; 255], number).len(), LONGEST);
         }
     }
 
