@@ -11,8 +11,9 @@ use bc_fs::place::Place;
 use super::resume::{interrupted, settle, stages};
 use super::{Ground, Told, done, run, seen};
 use crate::place::DestDir;
+use crate::resume::known::VolumeNow;
 use crate::resume::record;
-use crate::resume::record::JobRecord;
+use crate::resume::record::{AsideRecord, JobRecord, SiteRecord};
 use crate::stage::JobId;
 use crate::{CopyOptions, Target};
 
@@ -132,6 +133,39 @@ fn after_a_week_they_are_removed() {
     // It starts again, in the directory that is there now.
     done(&options);
     assert_eq!(seen(&ground.at("from")), seen(&ground.at("to/from")));
+}
+
+/// Sources of a move that cannot be looked for, since their disk is away, are known by their journal
+/// alone.
+#[test]
+fn a_journal_stays_until_what_was_set_aside_is_settled() {
+    for is_away in [true, false] {
+        let (ground, ..) = orphaned();
+        // Another volume than that of the source has the place.
+        let dir = match is_away {
+            true => PathBuf::from("/proc/gone"),
+            false => ground.at("gone"),
+        };
+        let aside = AsideRecord {
+            dir: dir.into_os_string().into_encoded_bytes(),
+            name: b"file".to_vec(),
+            private: bc_edit::names::aside([7; 8]),
+        };
+        let source = ground.at("from").into_os_string().into_encoded_bytes();
+        let volume = VolumeNow::of_place(&source).unwrap();
+        let site = SiteRecord {
+            source: 0,
+            dev: volume.dev,
+            volume: volume.name,
+        };
+        with_records(&ground, |piece| {
+            record::push_site(piece, &site);
+            assert!(record::push_aside(piece, &aside));
+        });
+        let journal = journal_file(&ground);
+        let reported = other_copy(&ground, 8);
+        assert_eq!(journal.exists(), is_away, "{reported:?}");
+    }
 }
 
 /// A run that is killed before it records anything has held the place of its journal by an empty
