@@ -137,8 +137,8 @@ Examples:
 
 Of each group the file that is kept is chosen by: --reference, then each --keep in turn, then most
 hard links, then first path. hardlink and reflink act at once; delete, symlink, trash and move ask
-first. Nothing in a trash, with trash, or below DIR of move:DIR is moved or kept instead of another,
-so a second run changes nothing unless with --dirs: what stayed in a directory for one group may be
+first. Nothing below DIR of move:DIR is moved or kept instead of another, nor is anything in a trash,
+but by hardlink and reflink; so a second run changes nothing unless with --dirs: what stayed in a directory for one group may be
 a copy by itself.")]
 pub struct PruneArgs {
     /// hardlink, reflink, symlink, delete, trash or move:DIR

@@ -36,6 +36,7 @@ pub fn at_stake(groups: &[FileGroup], options: &PruneOptions, cancel: &Cancel) -
     for group in groups.iter().take_while(|_| !cancel.is_cancelled()) {
         let mut group = group.clone();
         places.sort_out(&mut group);
+        group.files.retain(|file| !places.is_in_trash(&file.path));
         let (files, bytes) = of_group(&group, options, &mut mounts);
         planned.files += files;
         planned.bytes += bytes;

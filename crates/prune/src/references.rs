@@ -47,6 +47,11 @@ pub(crate) struct WatchedPlaces<'a> {
     destination: Option<&'a [u8]>,
     /// True if files go to trashes: none of what lies in one is kept for others, or touched.
     is_trash: bool,
+    /// True if names go away for good or to another place, by which what is kept in a trash would be
+    /// the last of its content.
+    takes_away: bool,
+    /// Path of the working directory, once it was asked for.
+    working_dir: Option<Vec<u8>>,
     /// Identities of it and of the directories in it, as soon as it exists.
     opened: HashSet<Identity>,
     /// The destination itself lies below a reference, where nothing is to change.
@@ -80,6 +85,8 @@ impl<'a> WatchedPlaces<'a> {
             references,
             destination,
             is_trash,
+            takes_away: !matches!(action, Action::Hardlink | Action::Reflink),
+            working_dir: None,
             opened: HashSet::new(),
             // Of trashes each is looked at before it is used.
             barred: !is_trash
@@ -108,6 +115,24 @@ impl<'a> WatchedPlaces<'a> {
             places.opened.extend(trees.dirs());
         }
         places
+    }
+
+    /// True if names are to go away, and a path leads into a trash, which may be emptied at any time:
+    /// by the names on the way, as no file system knows what a trash is.
+    pub(crate) fn is_in_trash(&mut self, path: &[u8]) -> bool {
+        let leads = |path: &[u8]| lies_in_trash(path) || lies_in_home_trash(path);
+        if !self.takes_away {
+            return false;
+        }
+        if path.starts_with(b"/") {
+            return leads(path);
+        }
+        let working_dir = self.working_dir.get_or_insert_with(|| {
+            let open = dirfd::open_root(b".").ok();
+            open.and_then(|open| dirfd::real_path(&open))
+                .unwrap_or_default()
+        });
+        leads(&[working_dir, &b"/"[..], path].concat())
     }
 
     fn matter(&self) -> bool {

@@ -70,7 +70,9 @@ impl PruneRun<'_> {
             self.outcomes.summary.skip(&Skip::InDestination);
         }
         group.files.retain(|file| {
-            let fleeting = plan::fleeting(file);
+            let in_trash = self.places.is_in_trash(&file.path);
+            let fleeting = in_trash.then_some(Skip::InTrash);
+            let fleeting = fleeting.or_else(|| plan::fleeting(file));
             if let Some(skip) = &fleeting {
                 self.outcomes.summary.skip(skip);
             }

@@ -34,6 +34,8 @@ pub enum Skip {
     SameName,
     /// It is in the directory that files are moved to.
     InDestination,
+    /// It is in a trash, and other names of its content are to go away.
+    InTrash,
     /// It lies at or below a reference by now, or the destination does.
     Protected,
     /// The kept file has as many names as it can; this file is kept as well,
@@ -246,6 +248,7 @@ impl Skip {
                 | Skip::NotShareable(_)
                 | Skip::SameName
                 | Skip::InDestination
+                | Skip::InTrash
                 | Skip::NewKeeper
                 | Skip::KeeperBelow
                 | Skip::Temporary
@@ -296,6 +299,7 @@ impl Skip {
             Skip::KeeperBelow => "kept file in a lower layer",
             Skip::SameName => "same name twice",
             Skip::InDestination => "already moved",
+            Skip::InTrash => "in a trash",
             Skip::Protected => "below a reference",
             Skip::NewKeeper => "too many links",
             Skip::Gone | Skip::Missing(_) => "gone",
@@ -376,6 +380,7 @@ impl fmt::Display for Skip {
             }
             Skip::SameName => f.write_str("the same directory entry as one before"),
             Skip::InDestination => f.write_str("in the destination already"),
+            Skip::InTrash => f.write_str("in a trash"),
             Skip::Protected => f.write_str("it lies below a reference, or the destination does"),
             Skip::NewKeeper => {
                 f.write_str("the kept file has too many links; this one is kept as well")

@@ -175,6 +175,29 @@ fn undo_lets_be_what_has_a_name_in_the_trash_instead() {
     assert_eq!(names(&trash, "info").len(), 4);
 }
 
+/// Whatever takes the live file away would leave it to whoever empties the trash.
+#[test]
+fn nothing_in_a_trash_is_kept_instead_of_a_file_that_goes() {
+    let to = |tree: &TestTree| Action::Move(tree.join("to").as_os_str().as_bytes().to_vec());
+    for old in [".local/share/Trash/files/one", ".Trash-1000/files/one"] {
+        for nth in 0..3 {
+            let tree = TestTree::new();
+            tree.write("b/one", content()).write(old, content());
+            let action = match nth {
+                0 => Action::Delete,
+                1 => Action::Symlink,
+                _ => to(&tree),
+            };
+            let mut options = options(action);
+            options.rules = KeepRules::new(vec!["path:Trash".parse().unwrap()], Roots::Any);
+            let (summary, lines) = run(&tree, &options);
+            assert_eq!((summary.changed, summary.errors), (0, 0), "{lines:?}");
+            assert_eq!(summary.skipped["in a trash"], 1, "{lines:?}");
+            assert!(tree.exists("b/one") && tree.exists(old));
+        }
+    }
+}
+
 /// Root, whose own trash is elsewhere, comes to those of users.
 #[test]
 fn a_file_in_the_trash_of_another_home_is_neither_kept_nor_taken() {

@@ -125,6 +125,13 @@ impl PruneRun<'_> {
     fn protect_trees(&mut self, copies: &mut Vec<TreeCopy>) {
         let places = &mut self.places;
         let mut moved = 0;
+        copies.retain(|copy| {
+            let in_trash = places.is_in_trash(&copy.dir.path);
+            if in_trash {
+                self.outcomes.summary.skip(&Skip::InTrash);
+            }
+            !in_trash
+        });
         copies.retain_mut(|copy| {
             let place = open_dir(&copy.dir).and_then(|dir| places.check_dir(&dir.file));
             copy.dir.protected |= place == Err(Skip::Protected);
