@@ -153,3 +153,19 @@ fn a_dry_run_finds_what_would_be_refused() {
     out.stderr_has("ro/r: mkdir: Read-only file system")
         .stderr_has("small: 100009 bytes are to be copied");
 }
+
+/// A reason of ours has no number of the system's.
+#[test]
+fn a_manifest_that_is_not_replaced_says_why() {
+    let t = TestTree::new();
+    t.write("r/a", "abc").dir("to");
+    if !is_root() {
+        return left_out("only root can give files to others");
+    }
+    t.bc_line("copy r to").go().code(0);
+    let manifest = t.join("to/.bc-copy-manifest.jsonl");
+    std::os::unix::fs::chown(&manifest, Some(65534), None).unwrap();
+    t.mode("to", 0o1777).write("r/b", "abc");
+    let out = t.bc_line("copy r to").go();
+    out.code(2).stderr_has("belongs to user 65534");
+}

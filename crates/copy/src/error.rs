@@ -20,5 +20,10 @@ pub(crate) fn system_error(
     operation: &'static str,
     reason: impl Into<std::io::Error>,
 ) -> Error {
-    Error::from(bc_walk::Error::new(path, operation, reason))
+    let reason = reason.into();
+    match reason.raw_os_error() {
+        Some(_) => Error::from(bc_walk::Error::new(path, operation, reason)),
+        // A refusal of ours, which says why.
+        None => error_at(ErrorKind::Refused, path, format!("{operation}: {reason}")),
+    }
 }
