@@ -285,6 +285,45 @@ fn killed_at_every_call_of_a_move_of_everything() {
     killed_at_calls(rich, strace::kills(1), "--sync=batch");
 }
 
+/// A source that was set aside has its own name wherever it is moved next.
+#[test]
+fn after_a_kill_another_move_takes_all_names_along() {
+    if !strace::is_able() {
+        return;
+    }
+    let private = |dir: &Path| {
+        let text = std::process::Command::new("find")
+            .arg(dir)
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&text.stdout).contains("/.bc-move.")
+    };
+    let mut were_aside = 0;
+    for nth in 1..=8 {
+        let t = tree();
+        let Some(disk) = other_disk(&t) else {
+            return;
+        };
+        let before = seen(&t.join("r"), MANIFEST).unwrap();
+        let line = format!("move r {}", disk.join("to").display());
+        strace::killed(&t, "unlinkat", nth, &line);
+        if !private(&t.join("r")) {
+            continue;
+        }
+        were_aside += 1;
+        let to = disk.join("elsewhere");
+        let out = t.bc_line(&format!("move r {}", to.display())).go();
+        out.code(0);
+        assert!(!t.exists("r") && !private(&to), "{nth}: {out}");
+        // Those that were removed are where the first run has put them.
+        for (path, entry) in seen(&to, MANIFEST).unwrap() {
+            let content = before.get(&path).map(|before| &before.content);
+            assert_eq!(content, Some(&entry.content), "{nth}: {path:?}");
+        }
+    }
+    assert!(were_aside > 0);
+}
+
 /// Every failed call is told, nothing is lost, and the next run completes the move.
 #[test]
 fn every_fault_is_told_and_nothing_is_lost() {

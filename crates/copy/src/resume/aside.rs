@@ -2,20 +2,24 @@
 //! what is to become of it is decided again.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 
 use bc_edit::entry;
+use bc_edit::journal::{FoundJournal, Journal, Key};
 use bc_edit::names::{Temporary, temporary};
 use bc_edit::swap::{NotDone, keep_beside, settle_taken};
 use bc_fs::call::FailedCall;
+use bc_fs::path::below;
+use bc_fs::place::Place;
 use bc_fs::{Escaped, dirfd};
 use bc_walk::job::Error;
 use rustix::io::Errno;
 
-use crate::destination;
+use crate::destination::{self, place_of};
 use crate::event::{Event, Observer};
 use crate::meta::stat_at;
 use crate::options::CopyOptions;
-use crate::resume::journal::{self, EarlierRuns, Site};
+use crate::resume::journal::{self, EarlierRuns, JournalContent, Site, load};
 use crate::resume::known::{KnownWork, VolumeNow};
 use crate::resume::record::AsideRecord;
 use crate::resume::{MOST_JOURNALS, look};
@@ -68,7 +72,50 @@ pub(crate) fn settle(
             }
         }
     }
+    found
+        .unsettled
+        .extend(settle_others(options, state, &own, observer));
     Ok(found)
+}
+
+/// Gives back what unfinished runs of other moves, to another destination say, have taken away at or
+/// below the sources: it would go along under its private name, of which then no journal knows
+/// where it is. `own`: beginning of the names of this move's journals.
+fn settle_others(
+    options: &CopyOptions,
+    state: &Path,
+    own: &str,
+    observer: &Observer<'_>,
+) -> Vec<bc_walk::Error> {
+    let (Ok(key), Ok(all)) = (Key::kept_in(state), std::fs::read_dir(state.join("copy"))) else {
+        return Vec::new();
+    };
+    let sources = options.sources.iter().map(|source| place_of(source));
+    let sources: Vec<Vec<u8>> = sources.collect();
+    let is_source = |aside: &AsideRecord| {
+        let at = shown_below(&aside.dir, &aside.name);
+        sources
+            .iter()
+            .any(|source| at == *source || below(&at, source).is_some())
+    };
+    let mut unsettled = Vec::new();
+    for path in all.flatten().map(|entry| entry.path()) {
+        let name = path.file_stem().unwrap_or_default().as_encoded_bytes();
+        if path.extension().is_none_or(|end| end != "journal") || name.starts_with(own.as_bytes()) {
+            continue;
+        }
+        let found = Place::find(&path).and_then(|place| Journal::open(&place, &key));
+        // A run that is at work gives its own ones back.
+        let Ok(FoundJournal::Journal(journal)) = found else {
+            continue;
+        };
+        let Ok(Some(JournalContent { mut known, .. })) = load(&journal, &[0; 16]) else {
+            continue;
+        };
+        known.asides.retain(is_source);
+        unsettled.extend(put_back(&known, !options.dry_run, observer));
+    }
+    unsettled
 }
 
 /// Gives sources that were set aside their names back. Where such a name was taken since, the source
