@@ -202,7 +202,7 @@ pub fn not_given(count: u64) -> String {
 /// Returns the message that a file system is full, or takes no more for another reason.
 pub fn takes_no_more(what: &str, why: &str, bytes_left: u64) -> String {
     let missing = size(bytes_left);
-    format!("{what} takes no more: {why}; {missing} are missing")
+    format!("{what} takes no more: {why}; {missing} are still to be written")
 }
 
 #[cfg(test)]
@@ -219,6 +219,9 @@ mod tests {
         assert_eq!(not_given(0), "");
         assert_eq!(not_given(1000), "; 1,000 properties could not be given");
         let text = takes_no_more("the tree", "no space", 5);
-        assert_eq!(text, "the tree takes no more: no space; 5 B are missing");
+        assert_eq!(
+            text,
+            "the tree takes no more: no space; 5 B are still to be written"
+        );
     }
 }

@@ -104,7 +104,7 @@ fn a_full_disk_is_told_and_gone_on_from() {
     let out = t.bc_line(&line).go();
     out.code(2)
         .stderr_has("No space left on device")
-        .stderr_has("are missing")
+        .stderr_has("are still to be written")
         .stderr_has("are free")
         .stderr_has("the same command goes on");
     for number in 0..20 {

@@ -348,7 +348,7 @@ fn a_full_disk() {
     let out = t.bc_line(&line).go();
     out.code(2)
         .stderr_has("the tree takes no more: No space left on device")
-        .stderr_has("are missing")
+        .stderr_has("are still to be written")
         .stderr_has("not begun");
     let json = t.bc_line(&format!("{line} --format=json")).go();
     let last: Value = serde_json::from_str(json.code(2).text().lines().last().unwrap()).unwrap();

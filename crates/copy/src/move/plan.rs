@@ -79,6 +79,7 @@ pub(super) enum Stays {
     LeftThere,
     Lossy,
     Changed,
+    Gone,
     NamesOutside,
     OpenForWriting,
     CopyChanged,
@@ -102,6 +103,7 @@ impl Stays {
             Stays::LeftThere => "stays: what has its name at the destination was left as it is",
             Stays::Lossy => "stays: its copy lacks some of its metadata",
             Stays::Changed => "stays: it was changed since it was copied",
+            Stays::Gone => "is there no more: another program has moved or removed it",
             Stays::NamesOutside => "stays: it has other names than those that are moved",
             Stays::OpenForWriting => "stays: it is open for writing",
             Stays::CopyChanged => "stays: its copy was changed since",
@@ -151,7 +153,8 @@ fn decide(order: &RemovalOrder, facts: &RemovalFacts) -> Result<RemovalStep, Rem
     match facts.source.ok_or(RemovalFact::Source)? {
         SourceNow::AsWalked { names } if names > facts.names => return stay(Stays::NamesOutside),
         SourceNow::AsWalked { .. } => {}
-        SourceNow::Changed | SourceNow::Gone => return stay(Stays::Changed),
+        SourceNow::Changed => return stay(Stays::Changed),
+        SourceNow::Gone => return stay(Stays::Gone),
     }
     let mut compares = false;
     if facts.is_file {
@@ -220,7 +223,7 @@ mod tests {
         for (source, why) in [
             (SourceNow::AsWalked { names: 2 }, Stays::NamesOutside),
             (SourceNow::Changed, Stays::Changed),
-            (SourceNow::Gone, Stays::Changed),
+            (SourceNow::Gone, Stays::Gone),
         ] {
             let source = Some(source);
             assert_eq!(stays(RemovalFacts { source, ..facts() }), why);
