@@ -1,6 +1,7 @@
 //! Conditions for more workers, and their number.
 
 use std::cell::Cell;
+use std::sync::Barrier;
 
 use super::*;
 
@@ -163,8 +164,11 @@ fn many_small_files_call_for_others_by_their_number() {
 fn who_joins_takes_part() {
     let left = || 1000;
     let growth = Growth::new(5).first(1).left(&left, 1);
+    // The number of one that ends is given to another who joins later.
+    let all = Barrier::new(5);
     let ran = growth.run(|mut worker| {
         worker.begin(1 << 40);
+        all.wait();
         worker.number()
     });
     assert_eq!(ran.unwrap(), [0, 1, 2, 3, 4]);
