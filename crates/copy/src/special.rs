@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use crate::decide::{Decision, EntryWanted};
 use crate::meta::{self, Attributed, LostMeta};
 use crate::place::EntryPlace;
-use crate::results::EntryState;
+use crate::results::{EntryOutcome, EntryState};
 use crate::sources::{RootItem, SourceContent};
 
 use crate::stage::complete::incomplete;
@@ -143,10 +143,13 @@ impl Worker<'_> {
         self.reported(place, None)
     }
 
-    /// Reports the entry that has its name now.
-    pub(crate) fn reported(&self, place: &EntryPlace, digest: Option<Digest>) -> Result<(), Error> {
+    /// Reports the entry that has its name now, and returns its outcome.
+    pub(crate) fn outcome_of(
+        &self,
+        place: &EntryPlace,
+        digest: Option<Digest>,
+    ) -> Result<EntryOutcome, Error> {
         let job = self.job;
-        let shown = job.shown(&place.target);
         job.report(place.item, place.over.report());
         let outcome = job.outcome(
             place.item,
@@ -155,9 +158,13 @@ impl Worker<'_> {
             place.name(),
             digest,
         );
-        job.done(vec![
-            outcome.map_err(|errno| Error::new(shown, "stat", errno))?,
-        ]);
+        outcome.map_err(|errno| Error::new(job.shown(&place.target), "stat", errno))
+    }
+
+    /// Reports the entry that has its name now, and records it.
+    pub(crate) fn reported(&self, place: &EntryPlace, digest: Option<Digest>) -> Result<(), Error> {
+        let outcome = self.outcome_of(place, digest)?;
+        self.job.done(vec![outcome]);
         Ok(())
     }
 

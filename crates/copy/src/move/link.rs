@@ -9,7 +9,6 @@ use rustix::io::Errno;
 
 use crate::decide::Decision;
 use crate::place::EntryPlace;
-use crate::results::EntryState;
 use crate::stage::{self, put};
 use crate::worker::Worker;
 
@@ -47,16 +46,6 @@ impl Worker<'_> {
         }
         job.publish(&place, &stage)?;
         job.is_linked(place.item);
-        job.report(place.item, place.over.report());
-        let outcome = job.outcome(
-            place.item,
-            EntryState::Copied,
-            &place.dir,
-            place.name(),
-            None,
-        );
-        let outcome =
-            outcome.map_err(|errno| Error::new(job.shown(&place.target), "stat", errno))?;
-        Ok(Decision::Settled(outcome))
+        self.outcome_of(&place, None).map(Decision::Settled)
     }
 }

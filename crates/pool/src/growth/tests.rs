@@ -222,6 +222,18 @@ fn a_first_number_is_within_bounds() {
     assert_eq!(first(Workers::up_to(2, 8), 9), [0, 1]);
 }
 
+/// Notes a second in which hardly anything ran and so much was done; returns the number of workers
+/// after it.
+fn after_work(growth: &Growth<'_>, work: u64) -> usize {
+    let changes = growth.changes.load(Ordering::Relaxed);
+    let time = BusyTime {
+        work,
+        ..reported(1000, 10)
+    };
+    growth.note(time, changes, &|| true);
+    growth.workers()
+}
+
 /// A run whose workers wait one for the other: those that brought nothing end, and the others finish.
 #[test]
 fn who_is_no_help_ends() {
@@ -230,15 +242,7 @@ fn who_is_no_help_ends() {
     }
     let left = || 1000;
     let growth = Growth::new(Workers::up_to(2, 8)).left(&left, 1);
-    let after = |work| {
-        let changes = growth.changes.load(Ordering::Relaxed);
-        let time = BusyTime {
-            work,
-            ..reported(1000, 10)
-        };
-        growth.note(time, changes, &|| true);
-        growth.workers()
-    };
+    let after = |work| after_work(&growth, work);
     let handle = |number| WorkerHandle::new(&growth, number, &|| false);
     assert_eq!([1000, 390].map(after), [8, 4]);
     // As long as the others are still at work, that is no measure of four.
@@ -262,15 +266,7 @@ fn where_others_are_no_help_they_end_at_once() {
     }
     let left = || 1000;
     let growth = Growth::new(Workers::up_to(2, 8)).left(&left, 1);
-    let after = |work| {
-        let changes = growth.changes.load(Ordering::Relaxed);
-        let time = BusyTime {
-            work,
-            ..reported(1000, 10)
-        };
-        growth.note(time, changes, &|| true);
-        growth.workers()
-    };
+    let after = |work| after_work(&growth, work);
     let handle = |number| WorkerHandle::new(&growth, number, &|| false);
     assert_eq!([1000, 390].map(after), [8, 4]);
     assert!((1..=4).all(|number| handle(number).ends()));
