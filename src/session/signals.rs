@@ -40,8 +40,9 @@ static IDLE: IdleWaits = IdleWaits {
 const EVERY: Duration = Duration::from_millis(50);
 /// Time that calls in progress get after the first signal, and that a call has to have waited since.
 const GRACE: Duration = Duration::from_millis(1500);
-/// Time that the last message may take, which may have to wait, too.
-const LAST: Duration = Duration::from_millis(200);
+/// Time that the last message may take, which has to wait where nobody reads stderr. A busy machine
+/// needs more than 0.2 s for two writes.
+const LAST: Duration = Duration::from_secs(2);
 
 /// Bytes of a thread's stack here: limits of memory count all of it, and it is no work's.
 const STACK: usize = 128 << 10;
