@@ -34,7 +34,7 @@
 //! | [`Search::directories`] | directories that are copies of others, or contained in them |
 //! | [`Search::unique`] | contents of some trees that no archive has |
 //! | [`PruneOptions::run`] | duplicates given up: linked, deleted, moved; [`UndoJob`] takes it back |
-//! | [`CreateOptions::write`] | a record of a tree: digests and metadata |
+//! | [`CreateOptions::run_to`] | a record of a tree: digests and metadata |
 //! | [`UpdateOptions::run`] | that record, brought up to date |
 //! | [`ManifestFile`] | the contents of such a record |
 //! | [`VerifyOptions::run`] | the differences between a tree and its record |

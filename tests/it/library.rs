@@ -296,7 +296,7 @@ fn a_manifest_is_whole_or_an_error() {
     t.write("d/a", "abc").write("d/sub/b", "b");
     let file = t.join("d/m.jsonl");
     let (root, means) = (t.join("d"), Means::new());
-    let written = CreateOptions::new(&root, Algorithm::Blake3).write(&file, &means);
+    let written = CreateOptions::new(&root, Algorithm::Blake3).run_to(&file, &means);
     let written = written.unwrap();
     assert_eq!((written.files, written.is_complete()), (2, true));
     let paths = || {

@@ -35,7 +35,7 @@ fn tree() -> TestTree {
 
 fn record(root: &Path, file: &Path, overwrite: Overwrite) -> Result<WrittenManifest, Error> {
     let record = CreateOptions::new(root, Algorithm::Blake3).overwrite(overwrite);
-    record.write(file, &Means::new())
+    record.run_to(file, &Means::new())
 }
 
 fn verify(root: &Path, file: &Path, means: &Means<'_>) -> Result<Verification, Error> {
@@ -106,7 +106,7 @@ fn every_job_that_is_cancelled_is_an_error() {
     cancelled(unique(&d, &e, &means));
     cancelled(unique(&e, &m, &means));
     let made = CreateOptions::new(&d, Algorithm::Blake3);
-    cancelled(made.write(t.join("new.jsonl"), &means));
+    cancelled(made.run_to(t.join("new.jsonl"), &means));
     assert!(!t.exists("new.jsonl"));
     cancelled(verify(&d, &m, &means));
     cancelled(diff(&m, &m, &means));
@@ -268,7 +268,7 @@ fn a_manifest_that_appears_meanwhile_is_left_alone() {
             std::fs::copy(&others, &m).unwrap();
         });
         let record = CreateOptions::new(&d, Algorithm::Blake3).overwrite(overwrite);
-        record.write(&m, &means)
+        record.run_to(&m, &means)
     };
     let error = disturbed(Overwrite::Never).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");

@@ -18,7 +18,7 @@ fn names(t: &TestTree, names: &[&str]) -> Vec<bool> {
 
 fn record(root: &Path, file: &Path) {
     let record = CreateOptions::new(root, Algorithm::Blake3);
-    record.write(file, &Means::new()).unwrap();
+    record.run_to(file, &Means::new()).unwrap();
 }
 
 fn verify(root: &Path, file: &Path) -> Verification {

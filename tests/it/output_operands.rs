@@ -433,7 +433,7 @@ fn the_library_writes_over_nothing_that_it_records() {
 fn record(t: &TestTree, file: &str, overwrite: Overwrite) -> Result<(), bit_crafts::Error> {
     let root = t.join("d");
     let record = CreateOptions::new(&root, Algorithm::Blake3).overwrite(overwrite);
-    record.write(t.join(file), &Means::new()).map(drop)
+    record.run_to(t.join(file), &Means::new()).map(drop)
 }
 
 /// A socket takes nothing by its path, and is no place for a file either.

@@ -1,7 +1,6 @@
 //! Copying and restoring as jobs: with the means of a caller of the library, and failures in the
 //! result.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,12 +10,12 @@ use bc_fs::PathError;
 use bc_integrity::{Origin, RootCheck, working};
 use bc_read::Rate;
 use bc_walk::job::{
-    Error, ErrorKind, Means, Progress, missing, path_of, require, unless_cancelled,
+    Error, ErrorKind, Guarded, Means, Progress, missing, path_of, require, unless_cancelled,
 };
 use bc_walk::{ExactPaths, Metadata, Symlinks, WalkOptions};
 
 use crate::engine::copy;
-use crate::event::{Copied, CopyProgress, Event};
+use crate::event::{Copied, CopyProgress, Event, Observer};
 use crate::lock;
 use crate::options::{
     CopyOptions, Durability, ManifestPlace, OnConflict, Preserve, ReadBack, Target, When,
@@ -199,54 +198,38 @@ impl CopyOptions {
         means: &Means<'_>,
         each: impl FnMut(Event<'_>) + Send,
     ) -> Result<CopyReport, Error> {
-        let options = self.prepared(means)?;
-        if options
-            .walk
-            .only
-            .as_ref()
-            .is_some_and(|only| only.iter().len() == 0)
-        {
-            return Ok(CopyReport::default());
-        }
-        let heard = Mutex::new((CopyReport::default(), Ok(each)));
-        let hear = |event: Event<'_>| {
-            let mut heard = lock(&heard);
-            heard.0.hear(event);
-            let of_file = matches!(
-                event,
-                Event::Copied(_) | Event::Replaced(_) | Event::Skipped(..)
-            );
-            if let (true, Ok(each)) = (of_file, &mut heard.1)
-                && let Err(panic) = catch_unwind(AssertUnwindSafe(|| each(event)))
-            {
-                heard.1 = Err(panic);
-            }
-        };
-        let (progress, cancel) = (CopyProgress::default(), means.cancelled_by());
-        let copied = means.run(
-            || progress.now(),
-            || copy(&options, cancel, &progress, &hear),
-        );
-        let (mut report, each) = heard.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Err(panic) = each {
-            resume_unwind(panic);
-        }
-        let counts = copied?;
-        // While it walked there was nothing to be left yet.
-        let nothing = counts.copied + counts.skipped == 0;
-        let cancelled = cancel.is_cancelled() && (counts.left > 0 || nothing);
-        report.counts = counts;
-        report.cancelled = cancelled;
-        unless_cancelled(report, cancelled)
-    }
-
-    /// Checks everything that needs no look at the destination, and fills in the rest.
-    fn prepared(&self, means: &Means<'_>) -> Result<CopyOptions, Error> {
         for source in &self.sources {
             let source = Path::new(source);
             let looked = std::fs::symlink_metadata(source);
             looked.map_err(|error| Error::io(source, "stat", &error))?;
         }
+        let options = self.prepared(means)?;
+        if options.lists_nothing() {
+            return Ok(CopyReport::default());
+        }
+        let (progress, cancel) = (CopyProgress::default(), means.cancelled_by());
+        let (heard, copied) = heard(each, |hear| {
+            means.run(
+                || progress.now(),
+                || copy(&options, cancel, &progress, hear),
+            )
+        });
+        let counts = copied?;
+        // While it walked there was nothing to be left yet.
+        let nothing = counts.copied + counts.skipped == 0;
+        let cancelled = cancel.is_cancelled() && (counts.left > 0 || nothing);
+        let report = CopyReport {
+            counts,
+            errors: heard.errors,
+            lacking: heard.lacking,
+            warnings: heard.warnings,
+            cancelled,
+        };
+        unless_cancelled(report, cancelled)
+    }
+
+    /// Checks everything that needs no look at a file, and fills in the rest.
+    pub(crate) fn prepared(&self, means: &Means<'_>) -> Result<CopyOptions, Error> {
         if self.walk.symlinks == Symlinks::Follow {
             return Err(Error::usage("links are copied as links, and not followed"));
         }
@@ -265,8 +248,16 @@ impl CopyOptions {
     }
 }
 
+impl CopyOptions {
+    /// True if there is a list of [paths](CopyOptions::paths), and nothing on it.
+    pub(crate) fn lists_nothing(&self) -> bool {
+        let only = self.walk.only.as_ref();
+        only.is_some_and(|only| only.iter().len() == 0)
+    }
+}
+
 impl CopyProgress {
-    fn now(&self) -> Progress {
+    pub(crate) fn now(&self) -> Progress {
         Progress::new(
             [self.files.load(Relaxed), self.files_total.load(Relaxed)],
             [self.bytes.load(Relaxed), self.bytes_total.load(Relaxed)],
@@ -293,7 +284,15 @@ pub struct CopyReport {
     pub cancelled: bool,
 }
 
-impl CopyReport {
+/// Events of a copy or a move that stay in its report.
+#[derive(Default)]
+pub(crate) struct Heard {
+    pub(crate) errors: Vec<PathError>,
+    pub(crate) lacking: Vec<PathError>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Heard {
     fn hear(&mut self, event: Event<'_>) {
         match event {
             Event::Failed(error) => self.errors.push(PathError::from(error)),
@@ -302,7 +301,27 @@ impl CopyReport {
             _ => {}
         }
     }
+}
 
+/// Does `work`, and keeps what it reports; what becomes of files goes to `each`.
+pub(crate) fn heard<T>(
+    each: impl FnMut(Event<'_>) + Send,
+    work: impl FnOnce(&Observer<'_>) -> T,
+) -> (Heard, T) {
+    let heard = Mutex::new((Heard::default(), Guarded::new(each)));
+    let done = work(&|event| {
+        let mut heard = lock(&heard);
+        heard.0.hear(event);
+        if let Event::Copied(_) | Event::Replaced(_) | Event::Skipped(..) = event {
+            heard.1.call(event);
+        }
+    });
+    let (heard, each) = heard.into_inner().unwrap_or_else(PoisonError::into_inner);
+    each.end();
+    (heard, done)
+}
+
+impl CopyReport {
     /// Returns true if every entry was copied, or left out because of an existing target.
     pub fn is_complete(&self) -> bool {
         let counts = &self.counts;
@@ -367,7 +386,7 @@ impl RestoreOptions<'_> {
     ///
     /// let (means, file) = (Means::new(), dir.path().join("photos.jsonl"));
     /// CopyOptions::new([&photos], &backup).run(&means)?.complete()?;
-    /// CreateOptions::new(&photos, bc_digest::Algorithm::Blake3).write(&file, &means)?.complete()?;
+    /// CreateOptions::new(&photos, bc_digest::Algorithm::Blake3).run_to(&file, &means)?.complete()?;
     /// std::fs::remove_file(photos.join("a.jpg"))?;
     /// let manifest = ManifestFile::open(&file)?;
     /// let restore = RestoreOptions::new(&photos, &manifest).from([&backup]);

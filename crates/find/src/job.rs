@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use bc_digest::Digest;
 use bc_fs::PathError;
 use bc_read::ReadOptions;
-use bc_walk::job::{Error, Means, Progress, owned, path_of, unless_cancelled};
+use bc_walk::job::{Error, Guarded, Means, Progress, owned, path_of, unless_cancelled};
 use bc_walk::{Listing, Metadata, Symlinks, WalkOptions};
 
 use crate::scan::{self, Scan, ScanOptions, ScanProgress, scan};
@@ -91,6 +91,53 @@ impl Search {
     /// If the algorithm is none that a search can use, a path is not there, a reference cannot be
     /// opened or the cache is a file of another sort; if it was cancelled; if a worker panicked.
     pub fn duplicates(&self, means: &Means<'_>) -> Result<Duplicates, Error> {
+        let mut groups = Vec::new();
+        let mut found = self.find_duplicates(means, |group| groups.push(group))?;
+        found.groups = groups;
+        let cancelled = found.cancelled;
+        unless_cancelled(found, cancelled)
+    }
+
+    /// Finds files with equal content as [`duplicates`](Search::duplicates) does, and calls `each`
+    /// with one group after the other, those that waste most first; the list in the result is empty.
+    /// It is called by the caller's own thread, once all files are compared: only then is known
+    /// which groups there are. After a panic in it, it is not called again, and the panic goes on
+    /// out of this function.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # for name in ["a", "b", "c"] { std::fs::write(dir.path().join(name), "same")?; }
+    /// # let dir = dir.path();
+    /// use bc_find::Search;
+    /// use bc_walk::job::Means;
+    ///
+    /// let mut spare = 0;
+    /// Search::new([dir]).duplicates_each(&Means::new(), |group| spare += group.files.len() - 1)?;
+    /// assert_eq!(spare, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of `duplicates`.
+    pub fn duplicates_each(
+        &self,
+        means: &Means<'_>,
+        each: impl FnMut(EqualFiles),
+    ) -> Result<Duplicates, Error> {
+        let mut each = Guarded::new(each);
+        let found = self.find_duplicates(means, |group| each.call(group));
+        each.end();
+        let found = found?;
+        let cancelled = found.cancelled;
+        unless_cancelled(found, cancelled)
+    }
+
+    /// Finds the groups; a search that was cancelled says so.
+    fn find_duplicates(
+        &self,
+        means: &Means<'_>,
+        each: impl FnMut(EqualFiles),
+    ) -> Result<Duplicates, Error> {
         let progress = ScanProgress::default();
         means.run(
             || progress.now(),
@@ -99,15 +146,14 @@ impl Search {
                 let mut cache = self.cache.as_ref().map(open).transpose()?;
                 let searched = self.search(cache.as_mut(), means, &progress)?;
                 let (listing, scan) = (&searched.listing, &searched.scan);
-                let cancelled = listing.is_cancelled() || scan.is_cancelled();
-                let found = Duplicates {
-                    groups: groups(listing, scan),
+                groups(listing, scan).for_each(each);
+                Ok(Duplicates {
+                    groups: Vec::new(),
                     errors: searched.errors,
-                    cancelled,
+                    cancelled: listing.is_cancelled() || scan.is_cancelled(),
                     files: scan.stats.files,
                     wasted: scan.wasted(),
-                };
-                unless_cancelled(found, cancelled)
+                })
             },
         )
     }
@@ -199,29 +245,28 @@ pub(crate) fn bytes(path: &Path) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
 }
 
-fn groups(listing: &Listing, scan: &Scan) -> Vec<EqualFiles> {
-    let path = |entry| path_of(&listing.path(entry));
-    let is_reference = |name| scan.is_reference(listing, name);
-    let file = |file: scan::File<'_>| EqualFile {
+fn groups<'s>(listing: &'s Listing, scan: &'s Scan) -> impl Iterator<Item = EqualFiles> + 's {
+    let path = move |entry| path_of(&listing.path(entry));
+    let is_reference = move |name| scan.is_reference(listing, name);
+    let file = move |file: scan::File<'_>| EqualFile {
         path: path(file.names[0]),
         other_names: file.names[1..].iter().map(|name| path(*name)).collect(),
         is_reference: file.names.iter().any(|name| is_reference(*name)),
         frees: file.own,
     };
-    let group = |group: scan::Group<'_>| EqualFiles {
+    scan.groups().map(move |group| EqualFiles {
         size: group.size,
         digest: group.digest,
         wasted: group.wasted,
         files: group.files().map(file).collect(),
-    };
-    scan.groups().map(group).collect()
+    })
 }
 
 /// Files with equal content, in groups.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Duplicates {
-    /// Groups of equal files, those that waste most first.
+    /// Groups of equal files, those that waste most first. Empty if they went to a callback.
     pub groups: Vec<EqualFiles>,
     /// Paths that could not be read.
     pub errors: Vec<PathError>,

@@ -62,7 +62,7 @@ pub struct CreateOptions<'a> {
     pub shard: Option<Shard>,
     /// Files that are not listed: the manifest itself.
     pub leave_out: Vec<OwnFile>,
-    /// Treatment of an existing file where the manifest is [written](CreateOptions::write).
+    /// Treatment of an existing file where the manifest is [written](CreateOptions::run_to).
     pub overwrite: Overwrite,
 }
 

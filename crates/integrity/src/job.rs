@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use bc_fs::PathError;
 use bc_hash::HashProgress;
 use bc_read::ReadOptions;
-use bc_walk::job::{Error, Means, Progress};
+use bc_walk::job::{Error, Guarded, Means, Progress};
 
 use crate::change::Change;
+use crate::compare::Sink;
 use crate::compare::summary::{ComparisonSummary, Conclusion};
 use crate::options::{Job, Reading, Work};
 use crate::update::limit::MassChange;
@@ -18,7 +19,7 @@ use crate::{DiffOptions, UpdateOptions, VerifyOptions, diff, update, verify};
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Verification {
-    /// Entries that are not as recorded, in order of paths.
+    /// Entries that are not as recorded, in order of paths. Empty if they went to a callback.
     pub changes: Vec<Change>,
     /// Counts of all classes.
     pub summary: ComparisonSummary,
@@ -76,7 +77,7 @@ impl VerifyOptions<'_> {
     /// use bc_integrity::{CreateOptions, ManifestFile, VerifyOptions};
     /// use bc_walk::job::Means;
     ///
-    /// CreateOptions::new(&photos, bc_digest::Algorithm::Blake3).write(&file, &Means::new())?;
+    /// CreateOptions::new(&photos, bc_digest::Algorithm::Blake3).run_to(&file, &Means::new())?;
     /// std::fs::rename(photos.join("a.jpg"), photos.join("b.jpg"))?;
     /// let manifest = ManifestFile::open(&file)?;
     /// let verified = VerifyOptions::new(&photos, &manifest).run(&Means::new())?;
@@ -91,20 +92,52 @@ impl VerifyOptions<'_> {
     /// If the root is not there, or looks like a disk that is not mounted; if the manifest cannot be
     /// read, is cut short or altered; if it was cancelled.
     pub fn run(&self, means: &Means<'_>) -> Result<Verification, Error> {
+        collected(|each| self.run_each(means, each))
+    }
+
+    /// Verifies as [`run`](VerifyOptions::run) does, and calls `each` with every change, in order of
+    /// paths, as they are found; the list in the result is empty. It is called by the caller's own
+    /// thread, while others read. After a panic in it, it is not called again; the job is done to
+    /// its end, and then the panic goes on out of this function.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let photos = dir.path().join("photos");
+    /// # std::fs::create_dir(&photos)?;
+    /// # std::fs::write(photos.join("a.jpg"), "picture")?;
+    /// # let file = dir.path().join("photos.jsonl");
+    /// use bc_integrity::change::Class;
+    /// use bc_integrity::{CreateOptions, ManifestFile, VerifyOptions};
+    /// use bc_walk::job::Means;
+    ///
+    /// CreateOptions::new(&photos, bc_digest::Algorithm::Blake3).run_to(&file, &Means::new())?;
+    /// std::fs::remove_file(photos.join("a.jpg"))?;
+    /// let manifest = ManifestFile::open(&file)?;
+    /// let mut gone = 0;
+    /// VerifyOptions::new(&photos, &manifest).run_each(&Means::new(), |change| {
+    ///     gone += u64::from(change.class == Class::Removed);
+    /// })?;
+    /// assert_eq!(gone, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of `run`.
+    pub fn run_each(
+        &self,
+        means: &Means<'_>,
+        each: impl FnMut(Change),
+    ) -> Result<Verification, Error> {
         let manifest = self.manifest.clone().cancelled_by(means.cancelled_by());
         let what = VerifyOptions {
             manifest: &manifest,
             ..*self
         };
-        let mut changes = Vec::new();
-        let verified = working(means, |work| {
-            verify(&what, work, &mut |change: &Change| {
-                changes.push(change.clone());
-                Ok(())
-            })
+        let verified = passed_on(each, |sink| {
+            working(means, |work| verify(&what, work, sink))
         })?;
         Ok(Verification {
-            changes,
+            changes: Vec::new(),
             summary: verified.summary,
             warnings: in_words(&verified.problems),
             is_written: false,
@@ -126,15 +159,23 @@ impl UpdateOptions<'_> {
     /// As a verification; also if the manifest is of a part of a tree only (a shard, or what a copy
     /// of some paths among others has made), or cannot be replaced. The manifest is as it was then.
     pub fn run(&self, means: &Means<'_>) -> Result<Verification, Error> {
-        let mut changes = Vec::new();
-        let updated = working(means, |work| {
-            update(self, work, &mut |change: &Change| {
-                changes.push(change.clone());
-                Ok(())
-            })
-        })?;
+        collected(|each| self.run_each(means, each))
+    }
+
+    /// Updates as [`run`](UpdateOptions::run) does, and calls `each` with every change, as
+    /// [a verification](VerifyOptions::run_each) does. A panic in it keeps no manifest from being
+    /// written.
+    ///
+    /// # Errors
+    /// As of `run`.
+    pub fn run_each(
+        &self,
+        means: &Means<'_>,
+        each: impl FnMut(Change),
+    ) -> Result<Verification, Error> {
+        let updated = passed_on(each, |sink| working(means, |work| update(self, work, sink)))?;
         Ok(Verification {
-            changes,
+            changes: Vec::new(),
             summary: updated.summary,
             warnings: in_words(&updated.problems),
             is_written: updated.written.is_some(),
@@ -151,6 +192,19 @@ impl DiffOptions<'_> {
     /// If a manifest cannot be read, is cut short or altered; if their digests are of two
     /// algorithms; if it was cancelled.
     pub fn run(&self, means: &Means<'_>) -> Result<Verification, Error> {
+        collected(|each| self.run_each(means, each))
+    }
+
+    /// Compares as [`run`](DiffOptions::run) does, and calls `each` with every change, as
+    /// [a verification](VerifyOptions::run_each) does.
+    ///
+    /// # Errors
+    /// As of `run`.
+    pub fn run_each(
+        &self,
+        means: &Means<'_>,
+        each: impl FnMut(Change),
+    ) -> Result<Verification, Error> {
         let cancel = means.cancelled_by();
         let (old, new) = (self.old.clone(), self.new.clone());
         let (old, new) = (old.cancelled_by(cancel), new.cancelled_by(cancel));
@@ -159,24 +213,46 @@ impl DiffOptions<'_> {
             new: &new,
             ..*self
         };
-        let mut changes = Vec::new();
-        means.run(Progress::default, || {
-            let diffed = diff(&what, &mut |change: &Change| {
-                changes.push(change.clone());
-                Ok(())
-            })?;
-            match cancel.is_cancelled() {
-                true => Err(Error::cancelled()),
-                false => Ok(Verification {
-                    changes: std::mem::take(&mut changes),
-                    summary: diffed.summary,
-                    warnings: in_words(&diffed.problems),
-                    is_written: false,
-                    refused: None,
-                }),
-            }
+        let diffed = passed_on(each, |sink| {
+            means.run(Progress::default, || {
+                let diffed = diff(&what, sink)?;
+                match cancel.is_cancelled() {
+                    true => Err(Error::cancelled()),
+                    false => Ok(diffed),
+                }
+            })
+        })?;
+        Ok(Verification {
+            changes: Vec::new(),
+            summary: diffed.summary,
+            warnings: in_words(&diffed.problems),
+            is_written: false,
+            refused: None,
         })
     }
+}
+
+/// Returns the result of `job` with all its changes in it.
+fn collected(
+    job: impl FnOnce(&mut dyn FnMut(Change)) -> Result<Verification, Error>,
+) -> Result<Verification, Error> {
+    let mut changes = Vec::new();
+    let done = job(&mut |change| changes.push(change))?;
+    Ok(Verification { changes, ..done })
+}
+
+/// Does `job`, whose changes go to `each`.
+fn passed_on<T>(
+    each: impl FnMut(Change),
+    job: impl FnOnce(&mut Sink<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let mut each = Guarded::new(each);
+    let done = job(&mut |change: &Change| {
+        each.call(change.clone());
+        Ok(())
+    });
+    each.end();
+    done
 }
 
 /// Returns the problems that were skipped in a damaged manifest, in words.
@@ -213,4 +289,56 @@ pub fn working<T>(
         let with = Work::new(means.workers(), &reading, cancel, &progress);
         work(&with.shows_bytes(means.reports()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use bc_digest::Algorithm;
+    use bc_testkit::TestTree;
+
+    use super::*;
+    use crate::{CreateOptions, ManifestFile, Origin};
+
+    /// A callback hears what the list would have; its panic keeps no manifest from being written.
+    #[test]
+    fn changes_go_to_a_callback() {
+        let t = TestTree::new();
+        t.write("d/a", "a").write("d/b", "b");
+        let (d, m, old, means) = (t.join("d"), t.join("m"), t.join("old"), Means::new());
+        let record = CreateOptions::new(&d, Algorithm::Blake3);
+        record.run_to(&m, &means).unwrap();
+        std::fs::copy(&m, &old).unwrap();
+        t.remove("d/a").write("d/c", "c");
+        let manifest = ManifestFile::open(&m).unwrap();
+        let verify = VerifyOptions::new(&d, &manifest);
+        let all = verify.run(&means).unwrap();
+        let mut heard = Vec::new();
+        let counts = verify.run_each(&means, |change| heard.push(change));
+        let counts = counts.unwrap();
+        assert!(counts.changes.is_empty() && heard.len() > 2, "{heard:?}");
+        assert_eq!((&heard, &counts.summary), (&all.changes, &all.summary));
+
+        let origin = Origin::default();
+        let update = UpdateOptions::new(&d, &m, 1, &origin);
+        let mut calls = 0;
+        let run = AssertUnwindSafe(|| {
+            update.run_each(&means, |_| {
+                calls += 1;
+                panic!("of a test");
+            })
+        });
+        let panic = catch_unwind(run).unwrap_err();
+        assert_eq!(*panic.downcast::<&str>().unwrap(), "of a test");
+        assert_eq!(calls, 1);
+        let [old, new] = [&old, &m].map(|file| ManifestFile::open(file).unwrap());
+        assert!(VerifyOptions::new(&d, &new).run(&means).unwrap().is_same());
+        let mut between = Vec::new();
+        let diff = DiffOptions::new(&old, &new);
+        diff.run_each(&means, |change| between.push(change))
+            .unwrap();
+        assert_eq!(between, diff.run(&means).unwrap().changes);
+        assert!(between.len() > 1, "{between:?}");
+    }
 }

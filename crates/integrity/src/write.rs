@@ -35,9 +35,9 @@ impl CreateOptions<'_> {
     /// use bc_walk::job::{ErrorKind, Means};
     ///
     /// let record = CreateOptions::new(&photos, bc_digest::Algorithm::Blake3);
-    /// let written = record.write(&file, &Means::new())?.complete()?;
+    /// let written = record.run_to(&file, &Means::new())?.complete()?;
     /// assert_eq!(written.files, 1);
-    /// let again = record.write(&file, &Means::new()).unwrap_err();
+    /// let again = record.run_to(&file, &Means::new()).unwrap_err();
     /// assert_eq!(again.kind(), ErrorKind::Refused);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -46,7 +46,7 @@ impl CreateOptions<'_> {
     /// If the root is not there or cannot be read at all, a pattern is wrong or the file is there or
     /// cannot be written; if the job was cancelled. Single files that could not be read are in the
     /// result, and in the manifest.
-    pub fn write(
+    pub fn run_to(
         &self,
         file: impl AsRef<Path>,
         means: &Means<'_>,
@@ -124,7 +124,7 @@ impl CreateOptions<'_> {
     /// takes for a whole one.
     ///
     /// # Errors
-    /// As of [`write`](CreateOptions::write).
+    /// As of [`run_to`](CreateOptions::run_to).
     pub fn write_to<W: Write>(
         &self,
         out: W,
@@ -204,7 +204,7 @@ fn is_of(header: &Header, root: &Path) -> bool {
     real.is_some() && real == recorded
 }
 
-/// Result of [writing](CreateOptions::write) a manifest.
+/// Result of [writing](CreateOptions::run_to) a manifest.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct WrittenManifest {

@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let means = Means::new().progress(bar);
     if !manifest.exists() {
         let record = CreateOptions::new(root, Algorithm::Blake3);
-        let written = record.write(manifest, &means)?;
+        let written = record.run_to(manifest, &means)?;
         println!("{} files recorded", written.files);
         return Ok(written.complete().map(drop)?);
     }

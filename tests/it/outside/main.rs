@@ -26,7 +26,7 @@ fn find_duplicates() -> Result<(), Error> {
 }
 
 fn read_a_manifest() -> Result<(), Error> {
-    let _ = CreateOptions::new("d", Algorithm::Blake3).write("m.jsonl", &Means::new())?;
+    let _ = CreateOptions::new("d", Algorithm::Blake3).run_to("m.jsonl", &Means::new())?;
     for entry in ManifestFile::open("m.jsonl")?.entries()? {
         let entry = entry?;
         println!("{}: {}", path_of(&entry.path).display(), entry.digest.is_some());

@@ -306,7 +306,7 @@ fn a_pipe_is_written_to_and_never_replaced() {
             move || std::fs::read(pipe).unwrap()
         });
         let record = CreateOptions::new(&root, Algorithm::Blake3).overwrite(overwrite);
-        let written = record.write(&pipe, &Means::new()).unwrap();
+        let written = record.run_to(&pipe, &Means::new()).unwrap();
         assert_eq!(written.files, 1);
         let kind = pipe.symlink_metadata().unwrap().file_type();
         assert!(kind.is_fifo());

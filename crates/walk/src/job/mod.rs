@@ -2,9 +2,11 @@
 //! anything is missing.
 
 mod error;
+mod guarded;
 mod means;
 
 pub use error::{Error, ErrorKind, Partial, Setting};
+pub use guarded::Guarded;
 pub use means::{Means, Progress};
 
 use std::ffi::OsStr;
