@@ -42,6 +42,7 @@
 //! | [`RestoreOptions::run`] | a tree as it was recorded, restored from its copies |
 //! | [`ChecksumFile::run`] | verdicts on files listed in a checksum file (`sha256sum` and its relatives) |
 //! | [`CopyOptions::run`] | a copy of a tree, checked while it is made |
+//! | [`MoveOptions::run`] | a tree in another place: renamed, or copied, proven and then removed |
 //!
 //! Jobs that list files take [`WalkOptions`], which choose among them, and those that change files
 //! have a dry run.
@@ -105,8 +106,8 @@ pub mod recipes;
 #[doc(inline)]
 pub use bc_copy::{
     Copied, CopyOptions, CopyReport, Durability, Event, Loss, MANIFEST_NAME, ManifestPlace,
-    MissingPath, OnConflict, Preserve, ReadBack, RepairedPath, RestoreOptions, RestoreReport,
-    Target, When, Why,
+    MissingPath, MoveOptions, MoveReport, Moved, OnConflict, Preserve, ReadBack, RepairedPath,
+    RestoreOptions, RestoreReport, Target, When, Why,
 };
 #[doc(inline)]
 pub use bc_digest::{
@@ -181,6 +182,7 @@ mod tests {
         job::<DiffOptions<'_>>();
         job::<RestoreOptions<'_>>();
         job::<CopyOptions>();
+        job::<MoveOptions>();
         job::<ManifestFile>();
         result::<Digest>();
         result::<Hashed>();
@@ -194,6 +196,7 @@ mod tests {
         result::<Verification>();
         result::<RestoreReport>();
         result::<CopyReport>();
+        result::<MoveReport>();
         result::<Progress>();
         result::<PathError>();
         result::<Entry>();

@@ -93,7 +93,7 @@ fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
 
 pub use engine::{copy, fan_out};
 pub use event::{Copied, CopyProgress, Event, Observer, Why};
-pub use r#move::{MoveOptions, Moved, move_files};
+pub use r#move::{MoveOptions, MoveReport, Moved, move_files};
 pub use options::{
     CopyOptions, Durability, MANIFEST_NAME, ManifestPlace, OnConflict, Preserve, ReadBack, Target,
     When,

@@ -277,5 +277,6 @@ impl WalkOptions {
             || self.max_size.is_some()
             || self.newer.is_some()
             || self.older.is_some()
+            || self.only.is_some()
     }
 }

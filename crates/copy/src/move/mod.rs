@@ -32,8 +32,11 @@ mod link;
 mod plan;
 mod remove;
 mod rename;
+mod run;
 #[cfg(test)]
 mod tests;
+
+pub use run::MoveReport;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
