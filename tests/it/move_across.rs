@@ -25,12 +25,18 @@ pub fn other_disk(t: &TestTree) -> Option<TestTree> {
     None
 }
 
-type Tree = BTreeMap<PathBuf, Seen>;
+pub type Tree = BTreeMap<PathBuf, Seen>;
 
-/// The whole tree is at the destination, its manifest is accepted, and nothing else is anywhere.
+/// The whole tree is at the destination and nowhere else.
 #[track_caller]
 fn all_is_there(t: &TestTree, to: &Path, before: &Tree, context: &str) {
     assert!(!t.exists("r"), "{context}: the source is there");
+    all_is_copied(t, to, before, context);
+}
+
+/// The whole tree is at the destination, its manifest is accepted, and nothing else is anywhere.
+#[track_caller]
+pub fn all_is_copied(t: &TestTree, to: &Path, before: &Tree, context: &str) {
     let after = seen(to, MANIFEST).unwrap();
     for (path, one) in before {
         let Some(there) = after.get(path) else {
@@ -60,10 +66,10 @@ fn all_is_there(t: &TestTree, to: &Path, before: &Tree, context: &str) {
 
 /// Every content is complete under one of its names, and no name at the destination has other bytes.
 #[track_caller]
-fn nothing_is_lost(t: &TestTree, to: &Path, before: &Tree, context: &str) {
+pub fn nothing_is_lost(from: &Path, to: &Path, before: &Tree, context: &str) {
     let is_private = |name: &Path| name.to_string_lossy().contains(".bc-move.");
-    let sources = match t.exists("r") {
-        true => seen(&t.join("r"), MANIFEST).unwrap(),
+    let sources = match from.exists() {
+        true => seen(from, MANIFEST).unwrap(),
         false => Tree::new(),
     };
     for (path, one) in before {
@@ -260,7 +266,7 @@ fn killed_at_calls(make: fn() -> TestTree, mut sweep: Sweep, more: &str) {
         let (first, killed) = strace::disturbed(&mut sweep, &t, &point, KILL, &line);
         let context = format!("{line}: killed at {point}");
         assert!(killed || first.status.success(), "{context}: {first}");
-        nothing_is_lost(&t, &to, &before, &context);
+        nothing_is_lost(&t.join("r"), &to, &before, &context);
         let is_over = !t.exists("r") && litter(&t).is_empty();
         if !is_over {
             assert!(killed, "{context}: {first}");
@@ -341,7 +347,7 @@ fn every_fault_is_told_and_nothing_is_lost() {
         let error = strace::error(&FAULTS, &point, &sweep);
         let (out, _) = strace::disturbed(&mut sweep, &t, &point, &error, &line);
         let context = format!("{line}: {error} at {point}: {out}");
-        nothing_is_lost(&t, &to, &before, &context);
+        nothing_is_lost(&t.join("r"), &to, &before, &context);
         let text = out.error_text();
         match out.status.code() {
             Some(127) if text.contains("shared librar") => continue,
@@ -361,7 +367,7 @@ fn every_fault_is_told_and_nothing_is_lost() {
                     }
                 };
                 assert_eq!(again.status.code(), Some(0), "{context}: {again}");
-                nothing_is_lost(&t, &to, &before, &context);
+                nothing_is_lost(&t.join("r"), &to, &before, &context);
                 assert!(!t.exists("r"), "{context}: {again}");
             }
             _ => panic!("{context}"),
@@ -424,7 +430,7 @@ fn after_a_power_cut_nothing_is_lost() {
             if let Err(reason) = disk.cut().and_then(|()| disk.mount_again()) {
                 return left_out(&reason);
             }
-            nothing_is_lost(&t, &to, &before, &context);
+            nothing_is_lost(&t.join("r"), &to, &before, &context);
             if t.exists("r") || !litter(&t).is_empty() {
                 let out = t.bc_line(&line).go();
                 assert_eq!(out.status.code(), Some(0), "{context}: {out}");

@@ -1,9 +1,14 @@
 //! `bc move` to disks that lose what was written, or cannot be read: no source goes for such a copy.
 
-use bc_testkit::{Behaviour, FAILING, FuseDisk, TestTree, UNSTORABLE, fuse_disk, left_out};
+use bc_testkit::{
+    Behaviour, DiskLoss, FAILING, FuseDisk, RequestKind, Sweep, TestTree, UNSTORABLE, fuse_disk,
+    left_out, seen,
+};
 use rustix::io::Errno;
 
 use crate::common::Bc;
+use crate::copy_trees::{MANIFEST, figures, litter_below, tree};
+use crate::move_across::{all_is_copied, nothing_is_lost};
 
 fn disk(behaviour: Behaviour) -> Option<FuseDisk> {
     fuse_disk(behaviour)
@@ -75,4 +80,107 @@ fn a_copy_with_other_bytes_keeps_its_source() {
     let out = t.bc_line(&line).go();
     assert_eq!(t.read("r/file"), b"content", "{out}");
     out.code(1);
+}
+
+/// Kinds of requests at which a disk is unplugged, with the names that a sweep has for them.
+const KINDS: [(&str, RequestKind); 9] = [
+    ("lookup", RequestKind::Lookup),
+    ("attributes", RequestKind::Attributes),
+    ("change", RequestKind::Change),
+    ("open", RequestKind::Open),
+    ("read", RequestKind::Read),
+    ("write", RequestKind::Write),
+    ("close", RequestKind::Close),
+    ("sync", RequestKind::Sync),
+    ("list", RequestKind::List),
+];
+
+/// Moves or copies a tree from or to a disk that is unplugged in the middle, and again once it is
+/// back.
+fn unplugged(is_source: bool, command: &str) {
+    let ways = [DiskLoss::Gone, DiskLoss::Errors(Errno::IO)];
+    let mut sweep = Sweep::new(2).ways(ways.len());
+    while let Some(point) = sweep.next() {
+        let Some(mut disk) = disk(Behaviour {
+            records: true,
+            ..Behaviour::default()
+        }) else {
+            return;
+        };
+        let t = tree();
+        let before = seen(&t.join("r"), MANIFEST).unwrap();
+        let (on_disk, shown) = (disk.path().to_owned(), disk.shown().to_owned());
+        let (from, to, real_from, real_to) = match is_source {
+            false => (
+                t.join("r"),
+                on_disk.join("to"),
+                t.join("r"),
+                shown.join("to"),
+            ),
+            true => {
+                if std::fs::rename(t.join("r"), shown.join("r")).is_err() {
+                    return left_out("the disk shows a directory of another file system");
+                }
+                (
+                    on_disk.join("r"),
+                    t.join("to"),
+                    shown.join("r"),
+                    t.join("to"),
+                )
+            }
+        };
+        let line = format!("{command} {} {}", from.display(), to.display());
+        let kind = KINDS.iter().find(|(name, _)| *name == point.call);
+        let loss = ways[sweep.way()];
+        if let Some((_, kind)) = kind {
+            disk.lose_at(*kind, point.nth, loss);
+        }
+        disk.take_record();
+        let out = t.bc_line(&line).go();
+        let requests = disk.take_record();
+        let names = requests.iter().filter_map(|one| {
+            let known = KINDS.iter().find(|(_, kind)| *kind == one.kind);
+            known.map(|(name, _)| *name)
+        });
+        let is_lost = disk.regain().unwrap();
+        sweep.ran(is_lost, names.collect::<Vec<_>>());
+        let context = format!("{line}: {loss:?} at {point}: {out}");
+        nothing_is_lost(&real_from, &real_to, &before, &context);
+        let code = out.status.code();
+        match is_lost {
+            false => assert_eq!(code, Some(0), "{context}"),
+            true => assert!(matches!(code, Some(0..=2)), "{context}"),
+        }
+        if code != Some(0) {
+            assert!(out.error_text().contains("bc "), "{context}");
+        }
+        let moves = command.starts_with("move");
+        let is_journal = || litter_below(&t.scratch("home")).next().is_some();
+        let is_over = !is_journal() && (!moves || !real_from.exists());
+        assert!(code != Some(0) || is_over, "{context}");
+        if !is_over {
+            let again = t.bc_line(&line).go();
+            assert_eq!(again.status.code(), Some(0), "{context}: again: {again}");
+        }
+        all_is_copied(&t, &to, &before, &context);
+        match moves {
+            true => assert!(!real_from.exists(), "{context}"),
+            false => assert_eq!(seen(&real_from, MANIFEST).unwrap(), before, "{context}"),
+        }
+        assert_eq!(litter_below(&real_from).next(), None, "{context}");
+    }
+    assert!(sweep.reached() > 0, "{command}");
+    let reached = sweep.reached();
+    figures(&format!("{command}: unplugged at {reached} requests"));
+}
+
+#[test]
+fn a_destination_that_is_unplugged_loses_nothing() {
+    unplugged(false, "move");
+    unplugged(false, "move --sync=file");
+}
+
+#[test]
+fn a_source_that_is_unplugged_loses_nothing() {
+    unplugged(true, "move");
 }

@@ -26,6 +26,13 @@ use crate::worker::{BATCH, Worker, run_in_batches};
 /// Directories of one depth below which no others are asked for.
 const FEW_DIRS: usize = 4;
 
+/// A directory that is there by now.
+enum MadeDir {
+    New,
+    /// It was there, with these times, where they are known.
+    Found(Option<Timestamps>),
+}
+
 /// Gives directories the metadata of their sources. Directories that their owner can still enter
 /// afterwards are finished first, by all workers; the others last, the deepest first.
 pub(crate) fn finish_dirs(main: &mut Worker<'_>) -> Result<(), bc_walk::job::Error> {
@@ -71,9 +78,9 @@ impl Worker<'_> {
         self.announce(root, &target);
         match self.make_dir(first, &target) {
             Ok(made) => {
-                self.root_made(root, &target, made);
-                if !made {
-                    job.found(first);
+                self.root_made(root, &target, matches!(made, MadeDir::New));
+                if let MadeDir::Found(times) = made {
+                    job.found(first, times);
                 }
             }
             Err(error) => job.fail(first, &error),
@@ -110,18 +117,18 @@ impl Worker<'_> {
             }
             job.plan.tree.write_target(*item, &mut target);
             match self.make_dir(*item, &target) {
-                Ok(true) => {}
-                Ok(false) => job.found(*item),
+                Ok(MadeDir::New) => {}
+                Ok(MadeDir::Found(times)) => job.found(*item, times),
                 Err(error) => job.fail(*item, &error),
             }
         }
     }
 
-    /// Makes a directory; returns false if it existed.
-    fn make_dir(&mut self, item: RootItem, target: &[u8]) -> Result<bool, Error> {
+    /// Makes a directory, unless it exists.
+    fn make_dir(&mut self, item: RootItem, target: &[u8]) -> Result<MadeDir, Error> {
         let job = self.job;
         if target.is_empty() {
-            return Ok(false);
+            return Ok(MadeDir::Found(None));
         }
         let (dir, name) = split(target);
         // It is this one that cannot be made because of the one that it is in.
@@ -135,13 +142,14 @@ impl Worker<'_> {
         match entry::make_dir(&dir.fd, name, mode).map_err(Errno::from) {
             Ok(()) => {
                 job.report(item, EntryReport::Made);
-                return Ok(true);
+                return Ok(MadeDir::New);
             }
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(job.not_made(target, errno)),
         }
-        let there = stat_at(&dir.fd, name);
-        let there = there.map_err(|errno| Error::new(job.shown(target), "stat", errno))?;
+        let raw = rustix::fs::statat(&dir.fd, name, AtFlags::SYMLINK_NOFOLLOW);
+        let raw = raw.map_err(|errno| Error::new(job.shown(target), "stat", errno))?;
+        let there = FileStat::from(&raw);
         let (root, _) = job.plan.tree.root(item);
         makes_dir(Some(there.kind()), job.site.new_roots[root].load(Relaxed))
             .map_err(|what| Error::with_message(job.shown(target), "mkdir", what))?;
@@ -153,7 +161,7 @@ impl Worker<'_> {
                 .open_dir(target)
                 .map(|dir| Subject::open(dir.as_fd()).chmod(mode));
         }
-        Ok(false)
+        Ok(MadeDir::Found(Some(times_of(&raw))))
     }
 
     /// Records a root again that was recorded and is gone, as after a power cut, before it is made
@@ -294,7 +302,14 @@ impl Worker<'_> {
     fn finish_dir(&mut self, item: RootItem, target: &[u8]) -> Result<EntryOutcome, Error> {
         let job = self.job;
         let wanted = self.dir_wanted(item)?;
-        if job.plan.known.removes && job.is_found(item) {
+        // The removal of entries has changed the times of a source; one that lost none may not even
+        // have been finished.
+        let has_lost = |began: i64| i128::from(began) <= wanted.mtime_ns;
+        if job.plan.known.removes && job.is_found(item) && job.plan.went_on.is_none_or(has_lost) {
+            if let Some(times) = job.times_found(item) {
+                // What this run has put into it has changed them.
+                let _ = self.set_times(target, &times);
+            }
             let now = self.look_at_dir(target);
             let now = now.map_err(|errno| job.refused(target, "stat", errno))?;
             let preserve = job.plan.options.preserve;

@@ -17,7 +17,7 @@ use bc_integrity::meta_of;
 use bc_manifest::integrity::Meta;
 use bc_pool::Cancel;
 use bc_walk::{Error, ErrorKind, FileKind, FileStat, OwnFile, PathAbove, Stamp};
-use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, getrlimit};
 
@@ -127,8 +127,8 @@ pub(crate) struct JobSite {
     pub(crate) refusals: Refusals,
     /// Roots of the destination that were made by this run, in which no name can be taken.
     pub(crate) new_roots: Vec<AtomicBool>,
-    /// Directories that were there before.
-    found: Mutex<HashSet<RootItem>>,
+    /// Directories that were there before, with the times that they had then, where those are known.
+    found: Mutex<HashMap<RootItem, Option<Timestamps>>>,
     recorded: OnceLock<TreeRecords>,
     /// True if the copy was complete before this run.
     pub(crate) was_done: AtomicBool,
@@ -301,17 +301,22 @@ impl<'a> Job<'a> {
             .find(|known| known.root == number)
     }
 
-    /// Takes down that a directory was there already.
-    pub(crate) fn found(&self, item: RootItem) {
+    /// Takes down that a directory was there already, and the times that it had.
+    pub(crate) fn found(&self, item: RootItem, times: Option<Timestamps>) {
         let mut found = lock(&self.site.found);
-        found.insert(item);
+        found.insert(item, times);
         drop(found);
         self.settle([item]);
     }
 
     /// True if a directory was there when this run came to it.
     pub(crate) fn is_found(&self, item: RootItem) -> bool {
-        lock(&self.site.found).contains(&item)
+        lock(&self.site.found).contains_key(&item)
+    }
+
+    /// Returns the times that a directory had when this run came to it, where they are known.
+    pub(crate) fn times_found(&self, item: RootItem) -> Option<Timestamps> {
+        lock(&self.site.found).get(&item).cloned().flatten()
     }
 
     /// True if a directory was there before the copy, and is the user's.
@@ -322,7 +327,7 @@ impl<'a> Job<'a> {
             return false;
         }
         let found = lock(&self.site.found);
-        found.contains(&item)
+        found.contains_key(&item)
     }
 
     /// True if nothing more is to be begun.

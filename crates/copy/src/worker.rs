@@ -181,7 +181,7 @@ impl<'a> Worker<'a> {
             let path = self.job.plan.tree.source_path(item);
             return Err(Error::new(path, "open", Errno::INVAL));
         };
-        match &mut self.sources {
+        let opened = match &mut self.sources {
             Some((known, sources)) if *known == root => {
                 sources.open_waiting(listing.dir(id), self.job.means.cancel)
             }
@@ -189,7 +189,19 @@ impl<'a> Worker<'a> {
                 let (_, sources) = other.insert((root, DirFdCache::new(listing)));
                 sources.open_waiting(listing.dir(id), self.job.means.cancel)
             }
-        }
+        };
+        opened.map_err(|error| match error.errno() {
+            // It is this entry that fails, and each other one in there has an error of its own.
+            Some(errno) => {
+                let errno = Errno::from_raw_os_error(errno);
+                Error::new(
+                    self.job.plan.tree.source_path(item),
+                    "open directory",
+                    errno,
+                )
+            }
+            None => error,
+        })
     }
 
     /// Opens a directory of the destination, by its path below the top. The caller adds the path to

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fuser::{BackgroundSession, Config, MountOption, SessionACL};
+use rustix::mount::UnmountFlags;
 use tempfile::TempDir;
 
 use self::dial::Dial;
@@ -17,8 +18,8 @@ use self::server::Server;
 use crate::loop_disk::apart;
 
 pub use self::dial::{
-    Behaviour, DiskArm, DiskRequest, FAILING, FAILING_FROM, RequestCounts, RequestKind, STALLING,
-    UNSTORABLE,
+    Behaviour, DiskArm, DiskLoss, DiskRequest, FAILING, FAILING_FROM, RequestCounts, RequestKind,
+    STALLING, UNSTORABLE,
 };
 
 /// Requests that are served at the same time. Programs under test have up to 128 in flight.
@@ -80,6 +81,25 @@ impl FuseDisk {
         self.dial.release();
     }
 
+    /// Has the disk lost when its `nth` request of that kind from now on arrives.
+    pub fn lose_at(&self, kind: RequestKind, nth: usize, loss: DiskLoss) {
+        self.dial.lose_at(kind, nth, loss);
+    }
+
+    /// Has the disk back: the same files at the same mount point. True if it was lost.
+    ///
+    /// # Errors
+    /// The reason why it cannot be mounted again.
+    pub fn regain(&mut self) -> Result<bool, String> {
+        let lost = self.dial.regain();
+        if lost == Some(DiskLoss::Gone) {
+            let _ = rustix::mount::unmount(self.mount.path(), UnmountFlags::DETACH);
+            drop(self.session.take());
+            self.session = Some(spawn(self.shown.path(), self.mount.path(), &self.dial)?);
+        }
+        Ok(lost.is_some())
+    }
+
     /// Waits until the record is enough; false if that has not come after a very long time.
     pub fn wait_for(&self, is_enough: impl Fn(&[DiskRequest]) -> bool) -> bool {
         self.dial.wait_for(is_enough)
@@ -90,7 +110,7 @@ impl Drop for FuseDisk {
     fn drop(&mut self) {
         self.release();
         // Detached even if busy: a mount left behind would outlive the test run.
-        let _ = rustix::mount::unmount(self.mount.path(), rustix::mount::UnmountFlags::DETACH);
+        let _ = rustix::mount::unmount(self.mount.path(), UnmountFlags::DETACH);
         drop(self.session.take());
     }
 }
@@ -111,7 +131,17 @@ pub fn fuse_disk(behaviour: Behaviour) -> Result<FuseDisk, String> {
     let temporary = || TempDir::new().map_err(|e| format!("temporary directory: {e}"));
     let (mount, shown) = (temporary()?, temporary()?);
     let dial = Arc::new(Dial::new(behaviour));
-    let server = Server::new(shown.path(), &dial);
+    let session = spawn(shown.path(), mount.path(), &dial)?;
+    Ok(FuseDisk {
+        mount,
+        shown,
+        dial,
+        session: Some(session),
+    })
+}
+
+fn spawn(shown: &Path, mount: &Path, dial: &Arc<Dial>) -> Result<BackgroundSession, String> {
+    let server = Server::new(shown, mount, dial);
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName("bc-testkit".to_owned()),
@@ -119,14 +149,8 @@ pub fn fuse_disk(behaviour: Behaviour) -> Result<FuseDisk, String> {
     ];
     config.acl = SessionACL::All;
     config.n_threads = Some(THREADS);
-    let session = fuser::spawn_mount(server, mount.path(), &config);
-    let session = session.map_err(|e| format!("mount through FUSE: {e}"))?;
-    Ok(FuseDisk {
-        mount,
-        shown,
-        dial,
-        session: Some(session),
-    })
+    let session = fuser::spawn_mount(server, mount, &config);
+    session.map_err(|e| format!("mount through FUSE: {e}"))
 }
 
 #[cfg(test)]
@@ -326,6 +350,37 @@ mod tests {
         let listed: Vec<_> = disk.path().join(&dir).read_dir().unwrap().collect();
         assert_eq!(listed.iter().filter(|entry| entry.is_ok()).count(), 4);
         assert!(listed.last().unwrap().is_err());
+    }
+
+    #[test]
+    fn a_disk_that_is_lost_answers_nothing_until_it_is_back() {
+        for (loss, errors) in [
+            (DiskLoss::Errors(Errno::IO), [Errno::IO; 2]),
+            (DiskLoss::Gone, [Errno::NOTCONN, Errno::CONNABORTED]),
+        ] {
+            let Some(mut disk) = disk(Behaviour::default()) else {
+                return;
+            };
+            let at = |disk: &FuseDisk, name: &str| disk.path().join(name);
+            std::fs::write(at(&disk, "one"), "1").unwrap();
+            let open = File::open(at(&disk, "one")).unwrap();
+            disk.lose_at(RequestKind::Change, 1, loss);
+            assert_eq!(std::fs::read(at(&disk, "one")).unwrap(), b"1");
+            let refused = [
+                std::fs::remove_file(at(&disk, "one")).unwrap_err(),
+                std::fs::metadata(at(&disk, "one")).unwrap_err(),
+                std::fs::read_dir(disk.path()).unwrap_err(),
+                open.sync_all().unwrap_err(),
+            ];
+            for error in refused {
+                let error = Errno::from_io_error(&error).unwrap();
+                assert!(errors.contains(&error), "{loss:?}: {error}");
+            }
+            assert!(disk.regain().unwrap());
+            assert_eq!(std::fs::read(at(&disk, "one")).unwrap(), b"1", "{loss:?}");
+            std::fs::remove_file(at(&disk, "one")).unwrap();
+            assert!(!disk.regain().unwrap());
+        }
     }
 
     #[test]

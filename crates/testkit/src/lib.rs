@@ -52,8 +52,8 @@ pub use descriptors::{has_descriptors, raise_descriptors};
 pub use fleet::{Fleet, KnownAnswer};
 pub use full_disk::{FullDisk, full_disk};
 pub use fuse_disk::{
-    Behaviour, DiskArm, DiskRequest, FAILING, FAILING_FROM, FuseDisk, RequestCounts, RequestKind,
-    STALLING, UNSTORABLE, fuse_disk,
+    Behaviour, DiskArm, DiskLoss, DiskRequest, FAILING, FAILING_FROM, FuseDisk, RequestCounts,
+    RequestKind, STALLING, UNSTORABLE, fuse_disk,
 };
 pub use loop_disk::{LoopDisk, loop_disk, loop_disk_with};
 pub use privilege::{NOBODY, as_nobody, is_root};

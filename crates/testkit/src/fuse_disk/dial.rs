@@ -85,6 +85,15 @@ pub enum RequestKind {
     List,
 }
 
+/// Way in which a disk is lost to its callers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum DiskLoss {
+    /// Each request is answered with this error, by a mount that stays.
+    Errors(Errno),
+    /// The server is gone: the kernel refuses every request, and what was open stays dead.
+    Gone,
+}
+
 /// Request that has arrived at a [`FuseDisk`](super::FuseDisk).
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct DiskRequest {
@@ -120,12 +129,21 @@ struct DialState {
     /// Kind of the requests for [`STALLING`] names that are held, and the number of those.
     held: Option<RequestKind>,
     holding: usize,
+    planned: Option<PlannedLoss>,
+    lost: Option<DiskLoss>,
     rate: OneByOne,
     decompressor: OneByOne,
     arm: OneByOne,
     /// Address behind the last read.
     position: u64,
     seed: u64,
+}
+
+/// Loss that comes with the last of so many requests of a kind.
+struct PlannedLoss {
+    kind: RequestKind,
+    left: usize,
+    loss: DiskLoss,
 }
 
 /// Request in flight, from its arrival on.
@@ -148,6 +166,8 @@ impl Dial {
                 record: Vec::new(),
                 held: None,
                 holding: 0,
+                planned: None,
+                lost: None,
                 rate: OneByOne { free_at: now },
                 decompressor: OneByOne { free_at: now },
                 arm: OneByOne { free_at: now },
@@ -168,6 +188,15 @@ impl Dial {
         if self.behaviour.records {
             let path = path.to_owned();
             state.record.push(DiskRequest { kind, path });
+        }
+        if let Some(planned) = &mut state.planned
+            && planned.kind == kind
+        {
+            planned.left = planned.left.saturating_sub(1);
+            if planned.left == 0 {
+                state.lost = Some(planned.loss);
+                state.planned = None;
+            }
         }
         self.changed.notify_all();
         let guard = InFlight(self);
@@ -203,6 +232,23 @@ impl Dial {
         }
         drop(state);
         sleep_until(done);
+    }
+
+    /// Has the disk lost when its `nth` request of that kind from now on arrives.
+    pub(super) fn lose_at(&self, kind: RequestKind, nth: usize, loss: DiskLoss) {
+        let left = nth;
+        self.lock().planned = Some(PlannedLoss { kind, left, loss });
+    }
+
+    pub(super) fn lost(&self) -> Option<DiskLoss> {
+        self.lock().lost
+    }
+
+    /// Has the disk back, whether it was lost or is only to be; returns whether it was.
+    pub(super) fn regain(&self) -> Option<DiskLoss> {
+        let mut state = self.lock();
+        state.planned = None;
+        state.lost.take()
     }
 
     pub(super) fn hold(&self, kind: RequestKind) {

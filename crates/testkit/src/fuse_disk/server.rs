@@ -19,9 +19,10 @@ use fuser::{
     WriteFlags,
 };
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
+use rustix::mount::{UnmountFlags, unmount};
 
 use super::dial::{
-    Dial, FAILING, FAILING_FROM, InFlight, RequestKind, UNSTORABLE, contains, is_named,
+    Dial, DiskLoss, FAILING, FAILING_FROM, InFlight, RequestKind, UNSTORABLE, contains, is_named,
 };
 
 /// Requests that the kernel may have in flight for its own read-ahead and writing.
@@ -29,6 +30,7 @@ const BACKGROUND: u16 = 512;
 
 pub(super) struct Server {
     root: PathBuf,
+    mount: PathBuf,
     dial: Arc<Dial>,
     nodes: Mutex<Nodes>,
     handles: Mutex<HashMap<u64, Handle>>,
@@ -120,9 +122,10 @@ fn refused(error: impl Into<std::io::Error>) -> fuser::Errno {
 }
 
 impl Server {
-    pub(super) fn new(root: &Path, dial: &Arc<Dial>) -> Server {
+    pub(super) fn new(root: &Path, mount: &Path, dial: &Arc<Dial>) -> Server {
         Server {
             root: root.to_owned(),
+            mount: mount.to_owned(),
             dial: Arc::clone(dial),
             nodes: Mutex::default(),
             handles: Mutex::default(),
@@ -134,7 +137,21 @@ impl Server {
     fn arrive(&self, kind: RequestKind, path: Answer<PathBuf>) -> InFlight<'_> {
         let path = path.unwrap_or_default();
         let below = path.strip_prefix(&self.root).unwrap_or(&path);
-        self.dial.arrive(kind, below)
+        let in_flight = self.dial.arrive(kind, below);
+        if self.dial.lost() == Some(DiskLoss::Gone) {
+            // Ends the connection: every request, this one too, fails in the kernel from now on.
+            let _ = unmount(&self.mount, UnmountFlags::FORCE);
+        }
+        in_flight
+    }
+
+    /// Fails if the disk is lost.
+    fn there(&self) -> Answer<()> {
+        match self.dial.lost() {
+            None => Ok(()),
+            Some(DiskLoss::Errors(errno)) => Err(refused(errno)),
+            Some(DiskLoss::Gone) => Err(fuser::Errno::ENOTCONN),
+        }
     }
 
     fn arrive_open(&self, kind: RequestKind, handle: FileHandle) -> InFlight<'_> {
@@ -143,6 +160,7 @@ impl Server {
 
     /// Returns a path of the node, in the directory that is shown.
     fn path(&self, node: INodeNo) -> Answer<PathBuf> {
+        self.there()?;
         if node == INodeNo::ROOT {
             return Ok(self.root.clone());
         }
@@ -158,6 +176,7 @@ impl Server {
     }
 
     fn file(&self, handle: FileHandle) -> Answer<Arc<OpenedFile>> {
+        self.there()?;
         match lock(&self.handles).get(&handle.0) {
             Some(Handle::File(file)) => Ok(file.clone()),
             _ => Err(fuser::Errno::EBADF),
@@ -166,6 +185,7 @@ impl Server {
 
     /// Returns a file that is open and may have no name any more.
     fn opened(&self, node: INodeNo) -> Option<Arc<OpenedFile>> {
+        self.there().ok()?;
         lock(&self.handles)
             .values()
             .find_map(|handle| match handle {
@@ -730,6 +750,9 @@ impl Filesystem for Server {
             return reply.error(fuser::Errno::EBADF);
         };
         let _in_flight = self.arrive(RequestKind::List, Ok(dir.path.clone()));
+        if let Err(errno) = self.there() {
+            return reply.error(errno);
+        }
         let mut listed = &dir.entries[..];
         if let Some(errno) = self.dial.behaviour.read_error
             && is_named(&dir.path, FAILING)
@@ -761,11 +784,14 @@ impl Filesystem for Server {
 
     fn fsyncdir(&self, _: &Request, node: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
         let _in_flight = self.arrive(RequestKind::Sync, self.path(node));
-        reply.ok();
+        answer_empty(reply, self.there());
     }
 
     fn statfs(&self, _: &Request, node: INodeNo, reply: ReplyStatfs) {
         let _in_flight = self.arrive(RequestKind::Attributes, self.path(node));
+        if let Err(errno) = self.there() {
+            return reply.error(errno);
+        }
         // Room for everything, and names of 255 bytes.
         const MANY: u64 = 1 << 30;
         reply.statfs(MANY, MANY, MANY, MANY, MANY, 4096, 255, 4096);
