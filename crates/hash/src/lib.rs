@@ -43,6 +43,7 @@ pub mod check;
 mod check_file;
 pub mod diff;
 mod engine;
+mod in_order;
 mod job;
 mod lanes;
 mod large;
@@ -56,6 +57,9 @@ mod trial;
 
 pub use check_file::{Checked, CheckedFile, ChecksumFile, FileVerdict};
 pub use engine::{hash_entries, hash_listing, hash_with};
+pub use in_order::{
+    EarlierResults, HashOutcome, HashedWindow, hash_in_order, hash_in_order_after,
+};
 pub use job::{Hashed, HashedFile};
 pub use lanes::advance_batch;
 pub use large::bytes_if_few;

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bc_digest::Algorithm;
-use bc_hash::Totals;
 use bc_hash::resume::Resume;
+use bc_hash::{Totals, hash_in_order};
 use bc_manifest::Failure;
 use bc_manifest::integrity::{Header, ROOT, ShardHeader, ShardTrailer, Trailer, Writer};
 use bc_manifest::time::format_rfc3339;
@@ -22,7 +22,6 @@ use crate::input::piped::Kept;
 use crate::options::{TreeOptions, Work};
 use crate::place::{self, Origin};
 use crate::tree::Tree;
-use crate::tree::hashing;
 use crate::tree::hashing::hash_options_beside;
 use crate::tree::loader::{EntryLoader, LoadedEntry};
 use crate::tree::recording::{Devices, to_entry};
@@ -184,7 +183,7 @@ pub fn create_recorded<W: Write>(
         devices.share(tree.listing.devices());
     }
     let mut loader = EntryLoader::new(&tree, what.tree.xattrs, None, work);
-    let totals = hashing::in_order(
+    let totals = hash_in_order(
         &tree.listing,
         is_file,
         &options,

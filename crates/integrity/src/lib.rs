@@ -41,8 +41,8 @@
 //! - [`export()`] and [`import()`] speak the formats of sha256sum, hashdeep and
 //!   mtree.
 //!
-//! Flow: `tree` walks; `tree::hashing` reads all files through one plan and hands digests back in
-//! path order, window by window, while reading continues; `tree::loader` joins stat, digest, link
+//! Flow: `tree` walks; [`bc_hash::hash_in_order`] reads all files through one plan and hands digests
+//! back in path order, window by window, while reading continues; `tree::loader` joins stat, digest, link
 //! target and attributes of each entry; `input` opens the old manifest and streams it; `sides` is
 //! the merge-join of both, under every comparison: where nothing is read, `sides::runs` finds the
 //! parts of the manifest that are as the walk has found them, and only the rest is looked at; of

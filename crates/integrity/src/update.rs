@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use bc_edit::atomic::{AsRead, lock, remove_leftovers};
 use bc_fs::PathError;
-use bc_hash::Totals;
+use bc_hash::{EarlierResults, Totals, hash_in_order_after};
 use bc_manifest::integrity::Trailer;
 use bc_manifest::time::format_rfc3339;
 use bc_walk::job::{Error, ErrorKind};
@@ -40,7 +40,6 @@ use crate::reliability::Hints;
 use crate::sides::Sides;
 use crate::tree::Tree;
 use crate::tree::hashing::hash_options;
-use crate::tree::hashing::{self, EarlierResults};
 use crate::tree::loader::EntryLoader;
 use crate::tree::recording::Devices;
 use crate::update::limit::{ChangeLimit, MassChange};
@@ -298,7 +297,7 @@ pub fn update_reported(
     let unmounted = Unmounted::with(what.root_check, &plan.replaced);
     let mut sides = Sides::of_tree(again()?, &tree, unmounted);
     let mut loader = EntryLoader::new(&tree, options.xattrs, manifest.directory(), work);
-    let totals = hashing::in_order_after(
+    let totals = hash_in_order_after(
         scrubbed.read,
         &tree.listing,
         |id| plan.wanted[id.0 as usize],

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bc_fs::PathError;
-use bc_hash::Totals;
+use bc_hash::{Totals, hash_in_order};
 use bc_manifest::integrity::{Header, Kind, Scope};
 use bc_walk::job::Error;
 use bc_walk::{EntryId, FileStats, OwnFile, Skipped};
@@ -26,7 +26,6 @@ use crate::place::{is_elsewhere, refuse_part, refuse_root, refused, tree_options
 use crate::reliability::Hints;
 use crate::sides::{Pair, Receiver, Sides};
 use crate::tree::Tree;
-use crate::tree::hashing;
 use crate::tree::hashing::{hash_options, is_read};
 use crate::tree::loader::EntryLoader;
 use std::ops::ControlFlow;
@@ -162,7 +161,7 @@ pub fn verify(
         let wanted = |id| is_read(&tree, id) && asked(id);
         let hash = hash_options(&tree, wanted, algorithm, work)?;
         let mut flow = ControlFlow::Continue(());
-        totals = hashing::in_order(
+        totals = hash_in_order(
             &tree.listing,
             wanted,
             &hash,

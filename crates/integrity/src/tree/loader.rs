@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
+use bc_hash::{HashOutcome, HashedWindow};
 use bc_manifest::Failure;
 use bc_manifest::integrity::{Kind, Mounted, Xattrs};
 use bc_pool::{Cancel, Workers};
@@ -18,7 +19,6 @@ use rustix::io::Errno;
 use crate::entry_ref::EntryRef;
 use crate::options::{Work, XattrPolicy};
 use crate::tree::attributes;
-use crate::tree::hashing::{HashOutcome, Window};
 use crate::tree::{Link, PathItem, Tree, failure};
 use std::ops::ControlFlow;
 
@@ -135,7 +135,7 @@ impl<'a> EntryLoader<'a> {
     pub(crate) fn each(
         &mut self,
         range: Range<u32>,
-        window: Option<&Window>,
+        window: Option<&HashedWindow>,
         mut see: impl FnMut(&LoadedEntry<'_>) -> Result<ControlFlow<()>, Error>,
     ) -> Result<ControlFlow<()>, Error> {
         let tree = self.tree;
@@ -195,7 +195,7 @@ impl<'a> EntryLoader<'a> {
         &mut self,
         id: EntryId,
         path: &[u8],
-        window: Option<&Window>,
+        window: Option<&HashedWindow>,
         see: &mut impl FnMut(&LoadedEntry<'_>) -> Result<ControlFlow<()>, Error>,
     ) -> Result<ControlFlow<()>, Error> {
         let tree = self.tree;
