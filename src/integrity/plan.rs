@@ -120,19 +120,19 @@ pub fn update<'a>(
             .map_err(|error| session.fatal(format!("--reread: {error}")))?,
         None => Reread::None,
     };
-    Ok(
-        UpdateOptions::new(&args.root, &args.manifest, now(), origin)
-            .reread(reread)
-            .max_changed(args.max_changed)
-            .damaged(match args.accept_damaged {
-                true => Damaged::Accept,
-                false => Damaged::Keep,
-            })
-            .detail(detail(session))
-            .renames(Renames::Directories)
-            .trust(trust(args.force))
-            .root_check(root_check(args.force)),
-    )
+    Ok(UpdateOptions::new(&args.root, &args.manifest)
+        .now(now())
+        .origin(origin)
+        .reread(reread)
+        .max_changed(args.max_changed)
+        .damaged(match args.accept_damaged {
+            true => Damaged::Accept,
+            false => Damaged::Keep,
+        })
+        .detail(detail(session))
+        .renames(Renames::Directories)
+        .trust(trust(args.force))
+        .root_check(root_check(args.force)))
 }
 
 pub fn import(args: &ImportArgs) -> ImportOptions<'_> {

@@ -9,7 +9,7 @@ use bc_testkit::{TestTree, is_root};
 use bit_crafts::{
     Action, Algorithm, Cancel, Checked, ChecksumFile, ContentPlace, CopyOptions, CopyReport,
     CreateOptions, DiffOptions, DirsOptions, Duplicates, Error, ErrorKind, FileKind, FoundUnique,
-    HashOptions, Hashed, Hidden, Listing, ManifestFile, ManifestPlace, Means, Origin, Overwrite,
+    HashOptions, Hashed, Hidden, Listing, ManifestFile, ManifestPlace, Means, Overwrite,
     PruneOptions, Pruned, RestoreOptions, RestoreReport, RunMode, Search, Target, UndoJob, Undone,
     UniqueOptions, UpdateOptions, Verification, VerifyOptions, WalkOptions, WrittenManifest,
 };
@@ -43,7 +43,7 @@ fn verify(root: &Path, file: &Path, means: &Means<'_>) -> Result<Verification, E
 }
 
 fn update(root: &Path, file: &Path, means: &Means<'_>) -> Result<Verification, Error> {
-    UpdateOptions::new(root, file, bit_crafts::now_ns(), &Origin::default()).run(means)
+    UpdateOptions::new(root, file).run(means)
 }
 
 fn diff(old: &Path, new: &Path, means: &Means<'_>) -> Result<Verification, Error> {

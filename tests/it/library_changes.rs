@@ -7,7 +7,7 @@ use bc_testkit::TestTree;
 use bit_crafts::{
     Action, Algorithm, Change, Class, CopyOptions, CopyReport, CreateOptions, Damaged, DiffOptions,
     Error, ErrorKind, Event, Globs, Keep, KeepRules, Loss, MANIFEST_NAME, ManifestFile, Means,
-    Origin, PruneOptions, Pruned, Reread, RestoreOptions, Roots, RunMode, Search, StepKind,
+    PruneOptions, Pruned, Reread, RestoreOptions, Roots, RunMode, Search, StepKind,
     StepOutcome, Target, UndoJob, UniqueOptions, UpdateOptions, Verification, VerifyOptions,
     WalkOptions, Why, path_of,
 };
@@ -132,8 +132,7 @@ fn a_manifest_is_brought_up_to_date_and_keeps_what_is_damaged() {
     let t = TestTree::new();
     t.write("d/a", "right").write("d/b", "b");
     let (d, m, means) = (t.join("d"), t.join("m.jsonl"), Means::new());
-    let (now, host) = (bit_crafts::now_ns(), Origin::of_this_machine());
-    let update = || UpdateOptions::new(&d, &m, now, &host);
+    let update = || UpdateOptions::new(&d, &m);
     record(&d, &m);
     let old = t.join("old.jsonl");
     fs::copy(&m, &old).unwrap();

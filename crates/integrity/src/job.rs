@@ -12,6 +12,7 @@ use crate::change::Change;
 use crate::compare::Sink;
 use crate::compare::summary::{ComparisonSummary, Conclusion};
 use crate::options::{Job, Reading, Work};
+use crate::place::Origin;
 use crate::update::limit::MassChange;
 use crate::{DiffOptions, UpdateOptions, VerifyOptions, diff, update, verify};
 
@@ -173,7 +174,17 @@ impl UpdateOptions<'_> {
         means: &Means<'_>,
         each: impl FnMut(Change),
     ) -> Result<Verification, Error> {
-        let updated = passed_on(each, |sink| working(means, |work| update(self, work, sink)))?;
+        let origin = Origin::of_this_machine();
+        let mut what = *self;
+        if what.now == 0 {
+            what.now = bc_fs::known::now_ns();
+        }
+        if *what.origin == Origin::UNKNOWN {
+            what.origin = &origin;
+        }
+        let updated = passed_on(each, |sink| {
+            working(means, |work| update(&what, work, sink))
+        })?;
         Ok(Verification {
             changes: Vec::new(),
             summary: updated.summary,
@@ -299,7 +310,7 @@ mod tests {
     use bc_testkit::TestTree;
 
     use super::*;
-    use crate::{CreateOptions, ManifestFile, Origin};
+    use crate::{CreateOptions, ManifestFile};
 
     /// A callback hears what the list would have; its panic keeps no manifest from being written.
     #[test]
@@ -320,8 +331,7 @@ mod tests {
         assert!(counts.changes.is_empty() && heard.len() > 2, "{heard:?}");
         assert_eq!((&heard, &counts.summary), (&all.changes, &all.summary));
 
-        let origin = Origin::default();
-        let update = UpdateOptions::new(&d, &m, 1, &origin);
+        let update = UpdateOptions::new(&d, &m);
         let mut calls = 0;
         let run = AssertUnwindSafe(|| {
             update.run_each(&means, |_| {
@@ -332,6 +342,9 @@ mod tests {
         let panic = catch_unwind(run).unwrap_err();
         assert_eq!(*panic.downcast::<&str>().unwrap(), "of a test");
         assert_eq!(calls, 1);
+        // Who wrote it and when is in it, as in a new one.
+        let header = ManifestFile::open(&m).unwrap().header().unwrap();
+        assert_eq!(header.host, Origin::of_this_machine().host);
         let [old, new] = [&old, &m].map(|file| ManifestFile::open(file).unwrap());
         assert!(VerifyOptions::new(&d, &new).run(&means).unwrap().is_same());
         let mut between = Vec::new();

@@ -89,15 +89,13 @@ pub struct UpdateOptions<'a> {
     pub leave_out: &'a [OwnFile],
 }
 
+static NO_ORIGIN: Origin = Origin::UNKNOWN;
+
 impl<'a> UpdateOptions<'a> {
     /// Brings the manifest of the tree at `root` up to date, reading files that look changed and
-    /// keeping damaged ones as they were. `now` is in nanoseconds since 1970.
-    pub fn new<R, M>(
-        root: &'a R,
-        manifest: &'a M,
-        now: i64,
-        origin: &'a Origin,
-    ) -> UpdateOptions<'a>
+    /// keeping damaged ones as they were. The time is the beginning of 1970, and there is no origin:
+    /// [`run`](UpdateOptions::run) has the present and this machine then.
+    pub fn new<R, M>(root: &'a R, manifest: &'a M) -> UpdateOptions<'a>
     where
         R: AsRef<Path> + ?Sized,
         M: AsRef<Path> + ?Sized,
@@ -112,8 +110,8 @@ impl<'a> UpdateOptions<'a> {
             renames: Renames::default(),
             trust: Trust::default(),
             root_check: RootCheck::default(),
-            now,
-            origin,
+            now: 0,
+            origin: &NO_ORIGIN,
             leave_out: &[],
         }
     }
@@ -122,13 +120,14 @@ impl<'a> UpdateOptions<'a> {
 bc_fs::setters! {
     UpdateOptions<'a>:
     reread: Reread,
+    now: i64,
+    origin: &'a Origin,
     damaged: Damaged,
     max_changed: Option<ChangeLimit>,
     detail: Detail,
     renames: Renames,
     trust: Trust,
     root_check: RootCheck,
-    now: i64,
     leave_out: &'a [OwnFile],
 }
 

@@ -137,7 +137,9 @@ pub fn diffed(
 /// An update with the defaults.
 pub fn an_update<'a>(root: &'a OsStr, manifest: &'a Path) -> UpdateOptions<'a> {
     let origin = &bc_integrity::Origin::UNKNOWN;
-    UpdateOptions::new(root, manifest, THEN + 1_000_000_000, origin)
+    UpdateOptions::new(root, manifest)
+        .now(THEN + 1_000_000_000)
+        .origin(origin)
 }
 
 /// Runs an update of a manifest that no other process updates. A test that starts a program beside

@@ -132,9 +132,10 @@ fn known_damage_under_other_names() {
     super::with_work(&bc_pool::Cancel::new(), |work| {
         let manifest = ground.at("m");
         let origin = bc_integrity::Origin::default();
-        let what =
-            bc_integrity::UpdateOptions::new(&root, &manifest, 1_700_000_000_000_000_000, &origin)
-                .reread(bc_integrity::Reread::Fraction(1.0));
+        let what = bc_integrity::UpdateOptions::new(&root, &manifest)
+            .now(1_700_000_000_000_000_000)
+            .origin(&origin)
+            .reread(bc_integrity::Reread::Fraction(1.0));
         bc_integrity::update(&what, work, &mut |_| Ok(()))
     })
     .unwrap();
