@@ -132,6 +132,7 @@ Examples:
   bc dup prune --action=delete --across-roots --reference=/srv/master /srv/inbox
   bc dup prune --action=trash ~/Downloads            the desktop gives them back, and so does undo
   bc dup prune --action=move:/srv/trash --from report.json
+  bc dup prune --action=trash --from decisions.json  what was decided on a page of 'bc dup --format=html'
   bc dup prune --dirs --action=delete --keep=path:archive /mnt/disk1 /mnt/archive
   bc dup prune --interactive --action=delete ~/Pictures
 
@@ -200,8 +201,9 @@ pub struct PruneArgs {
     /// An existing journal is continued if it is yours and nobody else may write it.
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
-    /// Act on the groups of a JSON report instead of scanning; everything is checked again
+    /// Act on the groups of a JSON report, or on decisions that a page saved, instead of scanning; everything is checked again
     ///
+    /// Decisions say of each file whether it stays (`bc dup --format=html` makes the page); no --keep goes beside them.
     /// --reference, --across-roots, --min-size, --max-size, --include, --exclude and --no-hidden hold for its
     /// files as well, and so do the references that it was made with.
     #[arg(long, value_name = "REPORT.json", conflicts_with_all = SEARCHES)]

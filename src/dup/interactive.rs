@@ -23,7 +23,7 @@ pub struct Offer<'a> {
 /// Choice from a group, by index into it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Pick {
-    /// Names of the file that stays, with which the others are compared.
+    /// Names that stay, with whose file the others are compared.
     pub kept_file: Vec<usize>,
     /// Names that go; none, if all are to be kept.
     pub targets: Vec<usize>,

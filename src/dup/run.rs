@@ -92,8 +92,15 @@ pub fn end_search(
 
 pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
     let (session, PrunePlan { mut options, asks }) = PrunePlan::start(args)?;
-    let mut groups;
-    (groups, options.references) = found_or_saved(&session, args)?;
+    let GroupsToPrune {
+        mut groups,
+        references,
+        is_chosen,
+    } = found_or_saved(&session, args)?;
+    options.references = references;
+    if is_chosen {
+        options.rules = interactive::rules().copies(options.rules.copies);
+    }
     if session.cancel.is_cancelled() {
         return Ok(session.end(Exit::Done));
     }
@@ -110,7 +117,7 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
             groups = chosen.unwrap_or_default();
             is_agreed
         }
-        false => !asks || confirmed(&session, &groups, &options),
+        false => !asks || confirmed(&session, &groups, &options, is_chosen),
     };
     if !is_agreed {
         if !session.cancel.is_cancelled() {
@@ -135,9 +142,17 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
     Ok(output::end_prune(session, &summary))
 }
 
-/// Returns the groups to act on, and the references to leave alone: found by a search, or read from
-/// a report.
-fn found_or_saved(session: &Session, args: &PruneArgs) -> Outcome<(Vec<FileGroup>, Arc<Subtrees>)> {
+/// Groups to act on.
+struct GroupsToPrune {
+    groups: Vec<FileGroup>,
+    /// Trees to leave alone.
+    references: Arc<Subtrees>,
+    /// True if the user chose which files go, and no rule decides.
+    is_chosen: bool,
+}
+
+/// Returns the groups to act on: found by a search, or read from a report or from decisions on one.
+fn found_or_saved(session: &Session, args: &PruneArgs) -> Outcome<GroupsToPrune> {
     let Some(report) = &args.from else {
         let plan = SearchPlan::new(session, &args.paths, &args.search, &args.walk, None)?;
         // Before the search, which may take hours.
@@ -150,12 +165,17 @@ fn found_or_saved(session: &Session, args: &PruneArgs) -> Outcome<(Vec<FileGroup
         output::originals(session, &found.report().originals(), ORIGINAL);
         let groups: Vec<FileGroup> = found.report().groups().collect();
         paths::refuse_foreign(session, &[], &groups)?;
-        return Ok((groups, found.references));
+        return Ok(GroupsToPrune {
+            groups,
+            references: found.references,
+            is_chosen: false,
+        });
     };
     paths::Named::open(session, &[], &args.action)?;
-    let saved = session.while_reading(report.as_os_str(), || {
+    let mut saved = session.while_reading(report.as_os_str(), || {
         saved::read(session, report, &args.walk)
     })?;
+    let is_chosen = saved::choose(session, &mut saved, report, args)?;
     paths::refuse_foreign(session, &saved.roots, &saved.groups)?;
     let mut named = references::bytes(&args.search.reference);
     named.extend(saved.references);
@@ -166,12 +186,24 @@ fn found_or_saved(session: &Session, args: &PruneArgs) -> Outcome<(Vec<FileGroup
         session.report.problem(error);
     }
     references::check_destination(session, &args.action, &references)?;
-    Ok((saved.groups, Arc::new(references)))
+    Ok(GroupsToPrune {
+        groups: saved.groups,
+        references: Arc::new(references),
+        is_chosen,
+    })
 }
 
 /// Asks, where files would be given up; returns true if the run may proceed.
-fn confirmed(session: &Session, groups: &[FileGroup], options: &PruneOptions) -> bool {
+fn confirmed(
+    session: &Session,
+    groups: &[FileGroup],
+    options: &PruneOptions,
+    is_chosen: bool,
+) -> bool {
     let planned = bc_prune::at_stake(groups, options, &session.cancel);
+    if is_chosen && planned.files > 0 && !session.cancel.is_cancelled() {
+        return interactive::confirmed(session, options, &planned, 0);
+    }
     let references = !options.references.is_empty()
         || groups
             .iter()

@@ -1,4 +1,4 @@
-//! The groups of a report, for `bc dup prune --from`: those that the options
+//! The groups of a report or of decisions on one, for `bc dup prune --from`: those that the options
 //! beside it leave.
 
 use std::ffi::{OsStr, OsString};
@@ -9,6 +9,8 @@ use bc_find::groups::{FileGroup, FileRef};
 use bc_find::report::Saved;
 use bc_walk::Globs;
 
+use super::args::PruneArgs;
+use super::interactive::Pick;
 use crate::files::input::Input;
 use crate::files::overlap::Given;
 use crate::parse::args::WalkArgs;
@@ -47,6 +49,46 @@ pub fn read(session: &Session, report: &Path, walk: &WalkArgs) -> Outcome<Saved>
         .groups
         .retain(|group: &FileGroup| group.files.len() > 1);
     Ok(saved)
+}
+
+/// Leaves of each group what was decided on, as the rules of an interactive run take it; returns
+/// false for a report, in which nothing was.
+///
+/// # Errors
+/// Options that decide, too.
+pub fn choose(
+    session: &Session,
+    saved: &mut Saved,
+    report: &Path,
+    args: &PruneArgs,
+) -> Outcome<bool> {
+    let Some(pruned) = saved.pruned.take() else {
+        return Ok(false);
+    };
+    for (is_given, option) in [
+        (!args.keep.is_empty(), "--keep"),
+        (args.interactive, "--interactive"),
+    ] {
+        if is_given {
+            let shown = bc_fs::escape(report.as_os_str().as_encoded_bytes());
+            let text = format!("{option}: {shown} says which files stay");
+            return Err(session.fatal(text));
+        }
+    }
+    for group in &mut saved.groups {
+        let all = 0..group.files.len();
+        let (targets, kept_file): (Vec<usize>, Vec<usize>) =
+            all.partition(|at| pruned.contains(&group.files[*at].path));
+        let is_across = |target: &usize| {
+            let root = group.files[*target].root;
+            kept_file.iter().any(|kept| group.files[*kept].root != root)
+        };
+        let targets = targets.into_iter();
+        let targets = targets.filter(|target| !args.search.across_roots || is_across(target));
+        let targets = targets.collect();
+        *group = Pick { kept_file, targets }.of(group);
+    }
+    Ok(true)
 }
 
 struct Filter {

@@ -461,3 +461,185 @@ fn a_file_of_a_reference_is_known_by_itself() {
         .stdout_is("delete b/x (kept: b/y, reference)\n");
     assert!(t.exists("b/y") && !t.exists("b/x"));
 }
+
+/// Decisions as a page saves them: all files of a report, those pruned that `prune` names.
+fn decide(t: &TestTree, prune: &[&str]) -> serde_json::Value {
+    let report = String::from_utf8(t.read("../r.json")).unwrap();
+    let mut decisions: serde_json::Value = serde_json::from_str(&report).unwrap();
+    decisions["command"] = "dup decisions".into();
+    for group in decisions["groups"].as_array_mut().unwrap() {
+        for file in group["files"].as_array_mut().unwrap() {
+            let goes = prune.iter().any(|path| file["path"] == **path);
+            file["decision"] = if goes { "prune" } else { "keep" }.into();
+        }
+    }
+    decisions
+}
+
+#[test]
+fn decisions_are_obeyed_and_can_be_undone() {
+    let t = tree();
+    t.write(
+        "../d.json",
+        decide(&t, &["archive/p", "in/p", "in/q"]).to_string(),
+    );
+    let line = "dup prune --action=delete --from=../d.json";
+    let expected = "delete archive/p (kept: in/.h/p)\ndelete in/p (kept: in/.h/p)\n\
+                    delete in/q (kept: in/skip/deep/q)\n";
+    let sorted = |text: String| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let dry = t.bc_line(line).arg("--dry-run").go();
+    assert_eq!(sorted(dry.code(0).text()), sorted(expected.to_owned()));
+    let real = t.bc_line(line).args(["--yes", "--journal=../j"]).go();
+    assert_eq!(sorted(real.code(0).text()), sorted(expected.to_owned()));
+    for (name, is_there) in [
+        ("archive/p", false),
+        ("in/p", false),
+        ("in/.h/p", true),
+        ("in/q", false),
+        ("in/skip/deep/q", true),
+    ] {
+        assert_eq!(t.exists(name), is_there, "{name}");
+    }
+    t.bc_line("dup undo ../j").go().code(0);
+    assert_eq!(t.read("archive/p"), b"a photo");
+    assert_eq!(t.read("in/q"), b"twice in the inbox");
+}
+
+/// Filters and floors hold as beside a report; nothing goes for a file that was filtered out.
+#[test]
+fn options_beside_decisions_only_let_more_stay() {
+    let t = tree();
+    let line = "dup prune --action=delete --dry-run --from=../d.json";
+    let decisions = decide(&t, &["archive/p", "in/p", "in/q"]).to_string();
+    t.write("../d.json", decisions);
+    for (option, count) in [
+        ("--exclude=skip", 2),
+        ("--exclude=.h", 1),
+        ("--min-size=8", 1),
+        ("--across-roots", 1),
+        ("--reference=in/p", 2),
+    ] {
+        let out = t.bc_line(line).arg(option).go();
+        assert_eq!(out.code(0).lines().len(), count, "{option}: {}", out.text());
+    }
+    t.bc_line(line).arg("--keep-copies=2").go().stdout_is("");
+    // Several may stay, and what nobody decided on does.
+    t.write("../d.json", decide(&t, &["in/p"]).to_string());
+    t.bc_line(line)
+        .go()
+        .code(0)
+        .stdout_is("delete in/p (kept: archive/p)\n");
+    t.write("../d.json", decide(&t, &[]).to_string());
+    t.bc_line(line).go().code(0).stdout_is("");
+}
+
+#[test]
+fn decisions_that_keep_nothing_are_refused() {
+    let t = tree();
+    let refused = |decisions: &serde_json::Value, option: &str, why: &str| {
+        t.write("../d.json", decisions.to_string());
+        t.bc_line("dup prune --action=delete --yes --from=../d.json")
+            .args(option.split_whitespace())
+            .go()
+            .code(2)
+            .stdout_is("")
+            .stderr_has(why);
+        assert!(t.exists("archive/p") && t.exists("in/p") && t.exists("in/q"));
+    };
+    let all = ["archive/p", "in/p", "in/.h/p"];
+    refused(
+        &decide(&t, &all),
+        "",
+        "../d.json: group 1: no file of it is kept",
+    );
+    let some = decide(&t, &all[..2]);
+    refused(
+        &some,
+        "--keep=newest",
+        "--keep: ../d.json says which files stay",
+    );
+    // One file by two names, or in two groups.
+    let mut two = some.clone();
+    let mut group = two["groups"][0].clone();
+    for file in group["files"].as_array_mut().unwrap() {
+        let kept = file["decision"] == "keep";
+        file["decision"] = if kept { "prune" } else { "keep" }.into();
+    }
+    two["groups"].as_array_mut().unwrap().push(group);
+    refused(
+        &two,
+        "",
+        "group 3: archive/p: the same file is kept and pruned",
+    );
+    let mut protected = some.clone();
+    for file in protected["groups"][0]["files"].as_array_mut().unwrap() {
+        file["reference"] = true.into();
+    }
+    refused(&protected, "", "a reference, which is never pruned");
+    let mut unknown = some.clone();
+    unknown["groups"][0]["files"][0]["decision"] = "shred".into();
+    refused(
+        &unknown,
+        "",
+        "../d.json: not decisions from a page of bc dup: unknown variant `shred`",
+    );
+    let mut undecided = some.clone();
+    let file = undecided["groups"][0]["files"][0].as_object_mut().unwrap();
+    file.remove("decision");
+    refused(&undecided, "", "missing field `decision`");
+    let mut elsewhere = some.clone();
+    elsewhere["groups"][0]["files"][0]["path"] = "/etc/passwd".into();
+    refused(&elsewhere, "", "/etc/passwd: not a path under its root");
+    let mut newer = some;
+    newer["schema"] = 2.into();
+    refused(&newer, "", "schema 2 is newer than 1");
+}
+
+/// Each pair is proven again: files that changed or are gone since are named, and others go.
+#[test]
+fn files_that_changed_since_the_decision_stay() {
+    let t = tree();
+    t.write(
+        "../d.json",
+        decide(&t, &["archive/p", "in/p", "in/q"]).to_string(),
+    );
+    t.write("in/p", "A PHOTO").remove("in/skip/deep/q");
+    let line = "dup prune --action=delete --yes --from=../d.json";
+    t.bc_line(line)
+        .go()
+        .code(1)
+        .stdout_is("delete archive/p (kept: in/.h/p)\n")
+        .stderr_has("delete in/p (kept: in/.h/p): skipped: changed since it was scanned")
+        .stderr_has("in/skip/deep/q: cannot be kept: no longer there");
+    assert!(t.exists("in/p") && t.exists("in/q") && !t.exists("archive/p"));
+}
+
+/// Names that are no UTF-8 are taken by their bytes.
+#[test]
+fn decisions_name_files_by_their_bytes() {
+    use std::os::unix::ffi::OsStrExt;
+    let t = TestTree::new();
+    let odd = |dir: &str| {
+        t.path()
+            .join(dir)
+            .join(std::ffi::OsStr::from_bytes(b"\xff\n<b>"))
+    };
+    for dir in ["a", "b"] {
+        std::fs::create_dir(t.join(dir)).unwrap();
+        std::fs::write(odd(dir), "the same").unwrap();
+    }
+    t.bc_line("dup scan --format=json --output=../r.json .")
+        .go()
+        .code(0);
+    let mut decisions = decide(&t, &[]);
+    decisions["groups"][0]["files"][0]["decision"] = "prune".into();
+    t.write("../d.json", decisions.to_string());
+    t.bc_line("dup prune --action=delete --yes --from=../d.json")
+        .go()
+        .code(0);
+    assert!(!odd("a").exists() && odd("b").exists());
+}

@@ -6,6 +6,10 @@
 //! "files":[{"path","root","reference","dev","ino","nlink","size","mtime_ns",
 //! "ctime_ns"}]}]}`; a path that is not UTF-8 has its bytes as base64 in
 //! `path_b64` beside a lossy `path`, a root in `b64` beside `path`.
+//!
+//! A page of `bc dup` saves decisions on a report, which are read as well: `{"schema":1,
+//! "command":"dup decisions","version","roots":[…],"reference_roots":[index…],
+//! "groups":[{"size","files":[{…,"decision":"keep" or "prune"}]}]}`, with files as in a report.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -16,6 +20,7 @@ use bc_fs::path::below;
 use bc_manifest::ErrorRecord;
 use bc_manifest::json::{JsonPath, write_array, write_head, write_line};
 use bc_walk::{EntryId, Identity, SkipReason, Stamp};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -178,6 +183,30 @@ pub(super) fn lines(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Result<
     writeln!(out, "{last}")
 }
 
+/// Name of the command in a document of decisions.
+const DECISIONS: &str = "dup decisions";
+
+/// Decision about one file of a group.
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum Decision {
+    Keep,
+    Prune,
+}
+
+#[derive(Deserialize)]
+struct DecidedFile {
+    #[serde(flatten)]
+    file: JsonFile,
+    decision: Decision,
+}
+
+#[derive(Deserialize)]
+struct DecidedGroup {
+    size: u64,
+    files: Vec<DecidedFile>,
+}
+
 /// Reason why a report cannot be acted on.
 #[derive(Debug)]
 pub struct ReadError {
@@ -193,14 +222,14 @@ impl fmt::Display for ReadError {
 impl std::error::Error for ReadError {}
 
 #[derive(Deserialize)]
-struct Document {
+struct Document<G> {
     schema: u64,
     command: String,
     roots: Vec<JsonPath>,
     /// Reports of earlier versions lack it.
     #[serde(default)]
     reference_roots: Vec<usize>,
-    groups: Vec<JsonGroup>,
+    groups: Vec<G>,
 }
 
 /// Contents of a saved report that prune acts on.
@@ -213,18 +242,21 @@ pub struct Saved {
     pub references: Vec<Vec<u8>>,
     /// All roots, as they were given; none where files were listed.
     pub roots: Vec<Vec<u8>>,
+    /// Paths that were chosen to go, while the others of their groups stay. `None`: nothing was
+    /// chosen, and rules decide.
+    pub pruned: Option<HashSet<Vec<u8>>>,
 }
 
-/// Reads a document of [`ReportFormat::Json`](super::ReportFormat::Json) and checks all
-/// that can be checked without looking at the files. Nothing in it is believed
+/// Reads a document of [`ReportFormat::Json`](super::ReportFormat::Json), or decisions on one, and
+/// checks all that can be checked without looking at the files. Nothing in it is believed
 /// further: prune opens, compares and checks every file again.
 ///
 /// # Errors
 /// Truncated or malformed JSON, another command's or a future document, a
 /// group without a proper digest or of fewer than two files, sizes that differ
-/// within a group, a path that does not lie under its root.
+/// within a group, a path that does not lie under its root. Decisions that keep no file of a group,
+/// keep and prune the same one, or prune a reference.
 pub fn read(text: &[u8]) -> Result<Saved, ReadError> {
-    let fail = |message: String| ReadError { message };
     let value: Value = serde_json::from_slice(text)
         .map_err(|error| fail(format!("not a whole JSON document: {error}")))?;
     if value["schema"]
@@ -236,16 +268,51 @@ pub fn read(text: &[u8]) -> Result<Saved, ReadError> {
             value["schema"]
         )));
     }
-    let document: Document = serde_json::from_value(value)
-        .map_err(|error| fail(format!("not a report of bc dup scan: {error}")))?;
-    if document.schema != SCHEMA || document.command != "dup scan" {
-        return Err(fail("not a report of bc dup scan".to_owned()));
+    if value["command"] == DECISIONS {
+        let document: Document<DecidedGroup> =
+            parsed(value, DECISIONS, "decisions from a page of bc dup")?;
+        let pruned = pruned(&document.groups)?;
+        return saved(document, Some(pruned), |group, roots| {
+            let files = group.files.iter().map(|decided| &decided.file);
+            accept(group.size, files, roots)
+        });
     }
+    let document: Document<JsonGroup> = parsed(value, "dup scan", "a report of bc dup scan")?;
+    saved(document, None, |group, roots| {
+        proper_digest(group)?;
+        accept(group.size, group.files.iter(), roots)
+    })
+}
+
+fn fail(message: String) -> ReadError {
+    ReadError { message }
+}
+
+/// Returns the document, if it is that of `command`; `what` names it to the user.
+fn parsed<G: DeserializeOwned>(
+    value: Value,
+    command: &str,
+    what: &str,
+) -> Result<Document<G>, ReadError> {
+    let document: Document<G> =
+        serde_json::from_value(value).map_err(|error| fail(format!("not {what}: {error}")))?;
+    if document.schema != SCHEMA || document.command != command {
+        return Err(fail(format!("not {what}")));
+    }
+    Ok(document)
+}
+
+/// Returns the contents of a document, whose groups are read by `accept`.
+fn saved<G>(
+    document: Document<G>,
+    pruned: Option<HashSet<Vec<u8>>>,
+    accept: impl Fn(&G, &[Vec<u8>]) -> Result<FileGroup, String>,
+) -> Result<Saved, ReadError> {
     let roots: Option<Vec<Vec<u8>>> = document.roots.iter().map(JsonPath::bytes).collect();
     let roots = roots
         .ok_or_else(|| fail("a root is empty, has a NUL byte or is not valid base64".to_owned()))?;
-    let read = |(number, group): (usize, JsonGroup)| {
-        accept(&group, &roots).map_err(|text| fail(format!("group {}: {text}", number + 1)))
+    let read = |(number, group): (usize, &G)| {
+        accept(group, &roots).map_err(|text| fail(format!("group {}: {text}", number + 1)))
     };
     let references = document.reference_roots.iter();
     let references: Option<Vec<Vec<u8>>> =
@@ -255,13 +322,52 @@ pub fn read(text: &[u8]) -> Result<Saved, ReadError> {
         groups: merged(
             document
                 .groups
-                .into_iter()
+                .iter()
                 .enumerate()
                 .map(read)
                 .collect::<Result<_, _>>()?,
         ),
+        pruned,
         roots,
     })
+}
+
+/// Returns the paths that go. A file is decided on once, by all of its names and in all groups:
+/// otherwise a group could lose its last copy to the decisions of another.
+fn pruned(groups: &[DecidedGroup]) -> Result<HashSet<Vec<u8>>, ReadError> {
+    let mut by_file = HashMap::new();
+    let mut by_path = HashMap::new();
+    for (number, group) in (1..).zip(groups) {
+        if group
+            .files
+            .iter()
+            .all(|file| file.decision == Decision::Prune)
+        {
+            return Err(fail(format!("group {number}: no file of it is kept")));
+        }
+        for DecidedFile { file, decision } in &group.files {
+            // The path is checked with its group.
+            let path = file.path.bytes().unwrap_or_default();
+            let refuse = |why: &str| {
+                let shown = bc_fs::escape(&path).into_owned();
+                Err(fail(format!("group {number}: {shown}: {why}")))
+            };
+            if file.reference && *decision == Decision::Prune {
+                return refuse("a reference, which is never pruned");
+            }
+            let known = by_file.insert((file.dev, file.ino), *decision);
+            let named = by_path.insert(path.clone(), *decision);
+            if known
+                .into_iter()
+                .chain(named)
+                .any(|known| known != *decision)
+            {
+                return refuse("the same file is kept and pruned");
+            }
+        }
+    }
+    by_path.retain(|_, decision| *decision == Decision::Prune);
+    Ok(by_path.into_keys().collect())
 }
 
 /// Returns the groups, with those merged that have a file in common: a report that was put together
@@ -305,7 +411,7 @@ fn merged(groups: Vec<FileGroup>) -> Vec<FileGroup> {
     merged
 }
 
-fn accept(group: &JsonGroup, roots: &[Vec<u8>]) -> Result<FileGroup, String> {
+fn proper_digest(group: &JsonGroup) -> Result<(), String> {
     let algorithm: Algorithm = group
         .algorithm
         .parse()
@@ -313,11 +419,19 @@ fn accept(group: &JsonGroup, roots: &[Vec<u8>]) -> Result<FileGroup, String> {
     Digest::from_hex(group.digest.as_bytes())
         .filter(|digest| digest.as_bytes().len() == algorithm.digest_len())
         .ok_or("no proper digest")?;
-    if group.files.len() < 2 {
+    Ok(())
+}
+
+fn accept<'f>(
+    size: u64,
+    listed: impl ExactSizeIterator<Item = &'f JsonFile>,
+    roots: &[Vec<u8>],
+) -> Result<FileGroup, String> {
+    if listed.len() < 2 {
         return Err("fewer than two files".to_owned());
     }
-    let mut files = Vec::with_capacity(group.files.len());
-    for file in &group.files {
+    let mut files = Vec::with_capacity(listed.len());
+    for file in listed {
         let path = file
             .path
             .bytes()
@@ -342,7 +456,7 @@ fn accept(group: &JsonGroup, roots: &[Vec<u8>]) -> Result<FileGroup, String> {
                 }
             }
         }
-        if file.size != group.size {
+        if file.size != size {
             return Err(format!("{shown}: another size than its group"));
         }
         files.push(FileRef {
