@@ -100,7 +100,7 @@ impl Site {
     fn record(&self) {
         let root = self.root();
         let options = CreateOptions::new(&root, self.algorithm).overwrite(Overwrite::Always);
-        options.write(self.list(), &Means::new()).unwrap();
+        options.run_to(self.list(), &Means::new()).unwrap();
     }
 
     fn manifest(&self) -> ManifestFile {
