@@ -114,7 +114,7 @@ pub fn exchange(dir: impl AsFd, one: impl Arg + Copy, other: impl Arg + Copy) ->
 
 /// True for the answers of file systems, and of filters of calls, that cannot do what the flags of
 /// a rename ask for.
-pub fn lacks_flag(errno: Errno) -> bool {
+pub(crate) fn lacks_flag(errno: Errno) -> bool {
     matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
 }
 

@@ -323,7 +323,7 @@ impl<'fd> Subject<'fd> {
     ///
     /// # Errors
     /// Errors of `fsetxattr`.
-    pub fn set_xattr(&self, name: &[u8], value: &[u8]) -> Result<(), Errno> {
+    pub(crate) fn set_xattr(&self, name: &[u8], value: &[u8]) -> Result<(), Errno> {
         let flags = XattrFlags::empty();
         point("setxattr")?;
         retry_on_intr(|| match &self.path {
@@ -358,7 +358,7 @@ impl<'fd> Subject<'fd> {
     ///
     /// # Errors
     /// Errors of `fremovexattr`, unless there is no such list.
-    pub fn remove_inherited_acls(&self, has: impl Fn(&[u8]) -> bool) -> Result<(), Errno> {
+    pub(crate) fn remove_inherited_acls(&self, has: impl Fn(&[u8]) -> bool) -> Result<(), Errno> {
         let lists = [ACCESS_ACL, DEFAULT_ACL].into_iter();
         let removed = lists
             .filter(|list| !has(list))
@@ -372,7 +372,7 @@ impl<'fd> Subject<'fd> {
     ///
     /// # Errors
     /// Errors of `fgetxattr`, `fstat`, `fchmod` and `fremovexattr`, unless there is no such list.
-    pub fn remove_acls_in_use(&self, has: impl Fn(&[u8]) -> bool) -> Result<(), Errno> {
+    pub(crate) fn remove_acls_in_use(&self, has: impl Fn(&[u8]) -> bool) -> Result<(), Errno> {
         if self.is_link {
             return Ok(());
         }

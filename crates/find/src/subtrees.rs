@@ -128,7 +128,7 @@ impl Subtrees {
 
     /// Records the entries that a walk from the named paths has found, as a
     /// [survey](Subtrees::survey) would.
-    pub fn learn(&mut self, listing: &Listing, files: Files) {
+    pub(crate) fn learn(&mut self, listing: &Listing, files: Files) {
         for dir in (0..listing.dirs() as u32).map(bc_walk::DirId) {
             self.learn_dir(listing, dir);
         }
@@ -151,7 +151,7 @@ impl Subtrees {
     }
 
     /// Lists everything below the directories, as a survey does.
-    pub fn list(
+    pub(crate) fn list(
         &self,
         files: Files,
         workers: Workers,
@@ -186,7 +186,7 @@ impl Subtrees {
     }
 
     /// Keeps the named paths alone, which can be [checked](Subtrees::check).
-    pub fn into_tops(self) -> Subtrees {
+    pub(crate) fn into_tops(self) -> Subtrees {
         Subtrees {
             tops: self.tops,
             ..Subtrees::default()
@@ -226,7 +226,7 @@ impl Subtrees {
     }
 
     /// The paths as they were named, in order.
-    pub fn paths(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &[u8]> {
         self.tops.iter().map(|top| top.path.as_slice())
     }
 
@@ -258,13 +258,13 @@ impl Subtrees {
     }
 
     /// The named files, open as places alone, each with its path.
-    pub fn open_files(&self) -> impl Iterator<Item = (&[u8], &OwnedFd)> {
+    pub(crate) fn open_files(&self) -> impl Iterator<Item = (&[u8], &OwnedFd)> {
         let files = self.tops.iter().filter(|top| top.kind != FileKind::Dir);
         files.map(|top| (top.path.as_slice(), &top.fd))
     }
 
     /// Each device that was seen, with the path of a directory there.
-    pub fn devs(&self) -> impl Iterator<Item = (u64, &[u8])> {
+    pub(crate) fn devs(&self) -> impl Iterator<Item = (u64, &[u8])> {
         self.devs.iter().map(|(dev, path)| (*dev, path.as_slice()))
     }
 

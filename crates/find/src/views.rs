@@ -192,7 +192,7 @@ impl Views {
     /// system by making a file there: it is if it has the same name and state, and may be if it is
     /// as long, was written to at the same time as far as a view reports it, and lies on a file
     /// system as large. A copy that kept its time lies on another.
-    pub fn may_show(
+    pub(crate) fn may_show(
         &mut self,
         trees: &Subtrees,
         dir: &OwnedFd,
@@ -227,7 +227,7 @@ impl Views {
     }
 
     /// Returns true if the file system that has `dir` on its device is on another machine.
-    pub fn is_remote(&mut self, dir: &OwnedFd, dev: u64) -> bool {
+    pub(crate) fn is_remote(&mut self, dir: &OwnedFd, dev: u64) -> bool {
         self.mounts.of(dev, || Some(dir)).network == Answer::Yes
     }
 
@@ -403,7 +403,7 @@ fn written_alike(one: &FileStat, other: &FileStat) -> bool {
 /// Returns true if two directories lie on file systems of one size, as a view and the file system
 /// that it shows do. True if that is unknown, as where a view without a known size makes one up:
 /// all of it is free.
-pub fn equally_large(one: &OwnedFd, other: &OwnedFd) -> bool {
+pub(crate) fn equally_large(one: &OwnedFd, other: &OwnedFd) -> bool {
     let size = |dir| {
         let found = rustix::fs::fstatvfs(dir).ok()?;
         let is_reported = found.f_blocks > 0 && found.f_bfree < found.f_blocks;

@@ -437,7 +437,7 @@ pub fn read_at(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize>
 ///
 /// # Errors
 /// Those of `pread`.
-pub fn read_at_least(
+pub(crate) fn read_at_least(
     file: impl AsFd,
     buffer: &mut [u8],
     offset: u64,

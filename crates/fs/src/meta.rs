@@ -377,7 +377,7 @@ pub fn is_mount_root(dir: impl AsFd) -> Option<bool> {
 }
 
 /// The kernel's limit for one value and for the list of names (`linux/limits.h`).
-pub const XATTR_MAX: usize = 64 << 10;
+pub(crate) const XATTR_MAX: usize = 64 << 10;
 
 /// Names and values, in the order of the file system.
 pub type Xattrs = Vec<(Vec<u8>, Vec<u8>)>;

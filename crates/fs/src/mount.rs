@@ -208,7 +208,7 @@ fn by_magic(file: impl AsFd) -> call::Result<(u32, Traits)> {
 ///
 /// # Errors
 /// `fstatfs` as the system gives it.
-pub fn traits(file: impl AsFd, dev: u64) -> Result<Traits, Errno> {
+pub(crate) fn traits(file: impl AsFd, dev: u64) -> Result<Traits, Errno> {
     let (magic, mut traits) = by_magic(&file)?;
     if table::is_xfs(magic)
         && let Some(made) = queries::xfs_features(&file)
@@ -245,7 +245,7 @@ pub fn traits(file: impl AsFd, dev: u64) -> Result<Traits, Errno> {
     Ok(traits)
 }
 
-/// Returns the [`traits`], and everything as unknown where the system does not report them.
+/// Returns the traits, and everything as unknown where the system does not report them.
 pub fn traits_or_unknown(file: impl AsFd, dev: u64) -> Traits {
     traits(file, dev).unwrap_or(table::UNKNOWN)
 }

@@ -172,7 +172,7 @@ impl Wait<'_> {
 
 /// Descriptors that any command can do with, beside those that are open when it begins: a journal,
 /// the directories on both sides, a file on each, and those for questions to the system.
-pub const ENOUGH: usize = 12;
+pub(crate) const ENOUGH: usize = 12;
 
 /// Fewer descriptors are left than are needed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -196,7 +196,7 @@ impl fmt::Display for TooFew {
 
 impl std::error::Error for TooFew {}
 
-/// Verifies that [`ENOUGH`] more files can be opened.
+/// Verifies that as many more files can be opened as a job needs.
 ///
 /// # Errors
 /// If not, with numbers.

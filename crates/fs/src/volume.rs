@@ -29,7 +29,7 @@ const GET: Opcode = opcode::read::<FsUuid>(0x15, 0);
 /// Returns the UUID in its usual form, `6a3fe1a0-1f6a-4b6e-9d9a-0d2f3a6b7c8d`; `None` where the
 /// file system has none of sixteen bytes, or the kernel does not report it. `fd` is a file or
 /// directory opened for reading.
-pub fn file_system_uuid(fd: impl AsFd) -> Option<String> {
+pub(crate) fn file_system_uuid(fd: impl AsFd) -> Option<String> {
     // SAFETY: the opcode's argument is a pointer to `struct fsuuid2`, which `FsUuid` lays out
     // alike, and the kernel fills it whole; every bit pattern of it is valid.
     let getter = unsafe { Getter::<GET, FsUuid>::new() };

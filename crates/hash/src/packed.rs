@@ -65,6 +65,7 @@ impl Packed {
         &self.0[place..][..2 + usize::from(len)]
     }
 
+    #[cfg(test)]
     fn memory(&self) -> usize {
         self.0.capacity()
     }
@@ -125,12 +126,13 @@ impl ExpectedDigests {
     }
 
     /// Assigns the first digest of a line another algorithm.
-    pub fn set_algorithm(&mut self, line: usize, algorithm: Algorithm) {
+    pub(crate) fn set_algorithm(&mut self, line: usize, algorithm: Algorithm) {
         self.packed.set_algorithm(self.starts[line], algorithm);
     }
 
     /// Returns the bytes of memory that the lines take.
-    pub fn memory(&self) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn memory(&self) -> u64 {
         (self.packed.memory() + self.starts.capacity() * size_of::<usize>()) as u64
     }
 }

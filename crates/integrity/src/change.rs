@@ -147,7 +147,7 @@ pub struct Change {
 
 impl Change {
     /// Returns a change without details.
-    pub fn new(class: Class, path: &[u8], kind: Kind) -> Change {
+    pub(crate) fn new(class: Class, path: &[u8], kind: Kind) -> Change {
         Change {
             class,
             path: path.to_vec(),

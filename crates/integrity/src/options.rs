@@ -132,7 +132,7 @@ impl TreeOptions {
     ///
     /// # Errors
     /// Fails if a glob cannot be parsed.
-    pub fn to_walk(&self) -> Result<bc_walk::WalkOptions, Error> {
+    pub(crate) fn to_walk(&self) -> Result<bc_walk::WalkOptions, Error> {
         let globs = |patterns: &[Vec<u8>]| {
             Globs::new(patterns).map_err(|error| Error::usage(error.to_string()))
         };

@@ -90,7 +90,7 @@ impl Cursor {
     }
 
     /// Returns the next batch, of at most so many items and at least one.
-    pub fn next_of(&self, most: usize) -> Option<Range<usize>> {
+    pub(crate) fn next_of(&self, most: usize) -> Option<Range<usize>> {
         let mut start = self.next.load(Ordering::Relaxed);
         loop {
             let remaining = self.len.saturating_sub(start);

@@ -83,7 +83,7 @@ pub struct Extent {
 
 impl Extent {
     /// True if the bytes are stored in the metadata, and take no block.
-    pub fn is_inline(&self) -> bool {
+    pub(crate) fn is_inline(&self) -> bool {
         self.flags & INLINE != 0
     }
 
@@ -94,7 +94,7 @@ impl Extent {
     }
 
     /// True if the blocks at its place hold its bytes as they are, from the first on.
-    pub fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.flags & !(MERGED | SHARED) == 0 && self.physical.is_some()
     }
 }
@@ -104,7 +104,7 @@ impl Extent {
 ///
 /// # Errors
 /// `EPERM` for any user but root; `ENOTTY` on other file systems.
-pub fn lengths_on_disk(file: impl AsFd, ino: u64) -> io::Result<BTreeMap<u64, u64>> {
+pub(crate) fn lengths_on_disk(file: impl AsFd, ino: u64) -> io::Result<BTreeMap<u64, u64>> {
     Ok(btrfs::on_disk(file, ino)?)
 }
 
@@ -136,7 +136,7 @@ pub fn extents(file: impl AsFd, dirty: Dirty) -> io::Result<Vec<Extent>> {
 ///
 /// # Errors
 /// As of [`extents`].
-pub fn first_place(file: impl AsFd) -> io::Result<Option<u64>> {
+pub(crate) fn first_place(file: impl AsFd) -> io::Result<Option<u64>> {
     let request = mapped(file.as_fd(), 0, 0)?;
     let mut extents = request.found().iter().map(Raw::extent);
     Ok(extents.find_map(|extent| extent.physical))

@@ -132,7 +132,7 @@ impl Plan {
     }
 
     /// Returns the next batch, or `None` when everything has been handed out.
-    pub fn next(&self) -> Option<&[EntryId]> {
+    pub(crate) fn next(&self) -> Option<&[EntryId]> {
         if self.returned_len.load(Ordering::Relaxed) > 0
             && let Some(piece) = self.piece()
         {

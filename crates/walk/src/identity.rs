@@ -151,7 +151,7 @@ impl OwnFile {
     }
 
     /// Returns the file's identity, which may be ambiguous on views of several file systems.
-    pub fn id(&self) -> Identity {
+    pub(crate) fn id(&self) -> Identity {
         self.id
     }
 

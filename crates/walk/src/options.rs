@@ -148,12 +148,12 @@ impl ExactPaths {
     }
 
     /// True if this path is asked for, is in a directory that is, or leads to one.
-    pub fn admits(&self, path: &[u8]) -> bool {
+    pub(crate) fn admits(&self, path: &[u8]) -> bool {
         self.leads_on(path) || self.asks_for(path)
     }
 
     /// True if this path is asked for, or is in a directory that is.
-    pub fn asks_for(&self, path: &[u8]) -> bool {
+    pub(crate) fn asks_for(&self, path: &[u8]) -> bool {
         self.names(path) || slashes(path).any(|end| self.wanted.contains(&path[..end]))
     }
 

@@ -79,7 +79,7 @@ impl<'c> WalkControls<'c> {
     /// Counts entries in `found` as they are found, a directory or some thousands of its entries at
     /// a time. The listing has the true number.
     #[must_use]
-    pub fn counting(self, found: &'c AtomicU64) -> WalkControls<'c> {
+    pub(crate) fn counting(self, found: &'c AtomicU64) -> WalkControls<'c> {
         let found = Some(found);
         WalkControls { found, ..self }
     }

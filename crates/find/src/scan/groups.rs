@@ -235,7 +235,7 @@ impl Scan {
     }
 
     /// Returns true if an entry of the listing that was searched is a reference's.
-    pub fn is_reference(&self, listing: &Listing, entry: EntryId) -> bool {
+    pub(crate) fn is_reference(&self, listing: &Listing, entry: EntryId) -> bool {
         self.references.contains(listing, entry)
     }
 

@@ -213,7 +213,7 @@ impl BindMounts {
     }
 
     /// Takes the mounts from a table.
-    pub fn of(all: Vec<MountEntry>) -> BindMounts {
+    pub(crate) fn of(all: Vec<MountEntry>) -> BindMounts {
         let shown_by = (0..all.len()).map(|at| shown_by(&all, at)).collect();
         BindMounts { all, shown_by }
     }

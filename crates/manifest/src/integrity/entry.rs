@@ -109,7 +109,7 @@ impl Kind {
     }
 
     /// Returns the kind of this name.
-    pub fn from_name(name: &str) -> Option<Kind> {
+    pub(crate) fn from_name(name: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
@@ -208,7 +208,7 @@ impl ContentFault {
     }
 
     /// Returns the fault of this name.
-    pub fn from_name(name: &str) -> Option<ContentFault> {
+    pub(crate) fn from_name(name: &str) -> Option<ContentFault> {
         [ContentFault::Damaged, ContentFault::Unreadable]
             .into_iter()
             .find(|found| found.name() == name)

@@ -48,4 +48,4 @@ pub use reader::{Passed, Policy, Reader, check_seal, read_seal, validate};
 pub use writer::Writer;
 
 /// The schema this version writes, and the only one it reads.
-pub const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 1;

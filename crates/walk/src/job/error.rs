@@ -159,7 +159,7 @@ impl Error {
     }
 
     /// Returns the error of a cancelled job, with its partial result.
-    pub fn cancelled_with(partial: impl Partial) -> Error {
+    pub(crate) fn cancelled_with(partial: impl Partial) -> Error {
         Error {
             partial: Some(Arc::new(partial)),
             ..Error::cancelled()
