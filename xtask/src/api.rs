@@ -47,6 +47,13 @@ const ALLOWED: &[(&str, &str)] = &[
     ("bc-edit", "rustix::"),
 ];
 
+/// Conversions that the front page has: all others would name types of the crates below it.
+const CONVERSIONS: &[&str] = &[
+    "impl From<Error> for io::Error",
+    "impl From<PathError> for Error",
+    "impl From<crate::GlobError> for Error",
+];
+
 /// Names that any crate may declare. Each has an error of its own, so that adding a kind to one
 /// breaks no other, and users of `bc_walk::Error` expect it under that name.
 const EVERYWHERE: &[&str] = &["Error", "ErrorKind"];
@@ -99,7 +106,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         Some(revision) => {
             let mut compare = sh::cargo();
             compare.args(["semver-checks", "--baseline-rev", &revision]);
-            for library in LIBRARIES {
+            for library in LIBRARIES.iter().chain(&[FACADE]) {
                 compare.args(["--package", library]);
             }
             sh::run(&mut compare)?;
@@ -111,8 +118,13 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
 /// Compares the API in the sources with the recorded one, or records it.
 fn recorded(writes: bool) -> Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
+    let facade = surface::of(&surface::root_of(FACADE))?.lines;
     for package in LIBRARIES.iter().chain(&[FACADE]) {
         let shown = surface::of(&surface::root_of(package))?;
+        for line in inner_conversions(&shown.lines, &facade) {
+            println!("converted from an inner type: {package}: {line}");
+            code = ExitCode::FAILURE;
+        }
         for (line, of) in &shown.foreign {
             if !ALLOWED
                 .iter()
@@ -151,6 +163,29 @@ fn recorded(writes: bool) -> Result<ExitCode> {
         );
     }
     Ok(code)
+}
+
+/// Returns the conversions into types of the front page that nobody has allowed.
+fn inner_conversions<'a>(
+    lines: &'a [String],
+    facade: &'a [String],
+) -> impl Iterator<Item = &'a str> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let shown: BTreeSet<&str> = facade
+        .iter()
+        .flat_map(|line| line.split(move |c| !is_word(c)))
+        .collect();
+    let lines = lines.iter().map(String::as_str);
+    lines.filter(move |line| {
+        let Some((_, made)) = line
+            .split_once("From<")
+            .and_then(|(_, of)| of.split_once("> for "))
+        else {
+            return false;
+        };
+        let name = made.split(|c| !is_word(c)).next().unwrap_or_default();
+        shown.contains(name) && !CONVERSIONS.contains(line)
+    })
 }
 
 /// Returns the lines that name a type of a crate that is neither ours nor the standard library's.
@@ -207,7 +242,7 @@ fn twins(declared: &[String]) -> impl Iterator<Item = (&str, BTreeSet<&str>)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{declarations, foreign, twins};
+    use super::{declarations, foreign, inner_conversions, twins};
 
     #[test]
     fn what_a_crate_declares_is_told_from_what_belongs_to_it() {
@@ -241,6 +276,21 @@ pub struct bc_fs::Escaped<'a>(_)";
                 "bc_fs::Escaped",
             ]
         );
+    }
+
+    #[test]
+    fn the_front_page_is_made_of_nothing_below_it() {
+        let facade = ["use bc_walk::job::{ Error, Means }".to_owned()];
+        let lines = [
+            "impl From<PathError> for Error",
+            "impl From<bc_pool::WorkerPanic> for Error",
+            "impl<'a> From<&'a Entry> for EntryRef<'a>",
+            "impl TryFrom<&[u8]> for Error",
+            "impl fmt::Display for Error",
+        ]
+        .map(String::from);
+        let found: Vec<&str> = inner_conversions(&lines, &facade).collect();
+        assert_eq!(found, ["impl From<bc_pool::WorkerPanic> for Error"]);
     }
 
     #[test]

@@ -508,6 +508,7 @@ pub const ORIGINAL: &str = "the original of a move that was killed, kept because
      proven to be in its place; the same prune finishes the move if it is, an undo of that run's \
      journal gives the name back";
 
+#[doc(hidden)]
 impl From<ViewError> for Skip {
     fn from(error: ViewError) -> Skip {
         match error {
@@ -528,6 +529,7 @@ impl ErrorNumber for Skip {
     }
 }
 
+#[doc(hidden)]
 impl From<FailedCall> for Skip {
     fn from(failed: FailedCall) -> Skip {
         match (failed.op, failed.errno) {

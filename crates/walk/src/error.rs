@@ -149,6 +149,8 @@ impl ErrorNumber for Error {
     }
 }
 
+// As of `job::Error`.
+#[doc(hidden)]
 impl From<&Error> for PathError {
     fn from(error: &Error) -> PathError {
         let path = OsStr::from_bytes(&error.path);

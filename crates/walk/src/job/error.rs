@@ -292,6 +292,8 @@ fn kind_of(errno: i32) -> io::ErrorKind {
     io::Error::from_raw_os_error(errno).kind()
 }
 
+// The engines convert by `?`; callers of the front page never meet these types.
+#[doc(hidden)]
 impl From<bc_pool::WorkerPanic> for Error {
     fn from(panic: bc_pool::WorkerPanic) -> Error {
         Error::new(ErrorKind::Panic, panic.to_string())
@@ -309,6 +311,7 @@ impl From<PathError> for Error {
     }
 }
 
+#[doc(hidden)]
 impl From<&crate::Error> for Error {
     fn from(error: &crate::Error) -> Error {
         let message = format!("{}: {}", error.op(), error.message());
@@ -317,6 +320,7 @@ impl From<&crate::Error> for Error {
     }
 }
 
+#[doc(hidden)]
 impl From<crate::Error> for Error {
     fn from(error: crate::Error) -> Error {
         Error::from(&error)
