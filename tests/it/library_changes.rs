@@ -7,9 +7,9 @@ use bc_testkit::TestTree;
 use bit_crafts::{
     Action, Algorithm, Change, Class, CopyOptions, CopyReport, CreateOptions, Damaged, DiffOptions,
     Error, ErrorKind, Event, Globs, Keep, KeepRules, Loss, MANIFEST_NAME, ManifestFile, Means,
-    PruneOptions, Pruned, Reread, RestoreOptions, Roots, RunMode, Search, StepKind,
-    StepOutcome, Target, UndoJob, UniqueOptions, UpdateOptions, Verification, VerifyOptions,
-    WalkOptions, Why, path_of,
+    PruneOptions, Pruned, Reread, RestoreOptions, Roots, RunMode, Search, StepKind, StepOutcome,
+    Target, UndoJob, UniqueOptions, UpdateOptions, Verification, VerifyOptions, WalkOptions, Why,
+    path_of,
 };
 
 fn names(t: &TestTree, names: &[&str]) -> Vec<bool> {
@@ -60,7 +60,17 @@ fn duplicates_go_and_come_back() {
     );
 
     let delete = prune(RunMode::Execute).journal(Some(journal.clone()));
-    let pruned = delete.run(&search, &means).unwrap().complete().unwrap();
+    // A step counts as a further file.
+    let mut searched = bit_crafts::Progress::default();
+    let counted = Means::new().progress(|now| searched = now);
+    search.duplicates(&counted).unwrap();
+    drop(counted);
+    let mut last = bit_crafts::Progress::default();
+    let counted = Means::new().progress(|now| last = now);
+    let pruned = delete.run(&search, &counted).unwrap().complete().unwrap();
+    drop(counted);
+    assert_eq!(last.files, searched.files + 1);
+    assert_eq!(last.files_total, Some(last.files));
     let outcome = &pruned.steps[0].outcome;
     assert!(matches!(outcome, StepOutcome::Done { .. }));
     assert_eq!(pruned.journal.as_deref(), Some(journal.as_path()));

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bc_find::groups::FileGroup;
 use bc_find::report::ScanReport;
@@ -9,7 +10,9 @@ use bc_find::scan::ScanProgress;
 use bc_find::{Search, Searched, Subtrees};
 use bc_fs::PathError;
 use bc_fs::place::Way;
-use bc_walk::job::{Error, ErrorKind, Means, missing, path_of, require, unless_cancelled};
+use bc_walk::job::{
+    Error, ErrorKind, Means, Progress, missing, path_of, require, unless_cancelled,
+};
 
 use crate::journal::Journal;
 use crate::options::{PruneOptions, RunMode};
@@ -56,10 +59,10 @@ impl PruneOptions {
     /// not there and is in none that is; if another user's symbolic link is on the way to a path; if
     /// it was cancelled, which leaves what is done as it is; if a worker panicked. Failures of single files are in the result.
     pub fn run(&self, search: &Search, means: &Means<'_>) -> Result<Pruned, Error> {
-        let progress = ScanProgress::default();
+        let (progress, steps) = (ScanProgress::default(), StepCounts::default());
         means.run(
-            || progress.now(),
-            || self.search_and_prune(search, means, &progress),
+            || steps.after(progress.now()),
+            || self.search_and_prune(search, means, &progress, &steps),
         )
     }
 
@@ -68,6 +71,7 @@ impl PruneOptions {
         search: &Search,
         means: &Means<'_>,
         progress: &ScanProgress,
+        steps: &StepCounts,
     ) -> Result<Pruned, Error> {
         if self.journal.is_none() && self.mode == RunMode::Execute {
             return Err(Error::usage(
@@ -98,7 +102,7 @@ impl PruneOptions {
             dry_run: self.mode == RunMode::DryRun,
             ..Pruned::default()
         };
-        options.act(groups, means, &mut pruned)?;
+        options.act(groups, means, steps, &mut pruned)?;
         let cancelled = pruned.cancelled;
         unless_cancelled(pruned, cancelled)
     }
@@ -126,6 +130,7 @@ impl PruneOptions {
         &self,
         groups: Vec<FileGroup>,
         means: &Means<'_>,
+        steps: &StepCounts,
         pruned: &mut Pruned,
     ) -> Result<(), Error> {
         let cancel = means.cancelled_by();
@@ -137,7 +142,13 @@ impl PruneOptions {
         };
         pruned.journal = journal.as_ref().map(|journal| journal.path().to_owned());
         let all = groups.len() as u64;
-        let mut hear = |event: PruneEvent| pruned.hear(event);
+        let spare = |group: &FileGroup| group.files.len().saturating_sub(1) as u64;
+        steps.planned.store(groups.iter().map(spare).sum(), Relaxed);
+        let mut hear = |event: PruneEvent| {
+            let is_step = matches!(event, PruneEvent::Step(..));
+            steps.done.fetch_add(u64::from(is_step), Relaxed);
+            pruned.hear(event);
+        };
         let summary = prune(groups, self, journal.as_mut(), cancel, &mut hear);
         if summary.groups > 0 {
             let unmatched = self.rules.keep.iter().filter_map(Keep::unmatched);
@@ -168,6 +179,23 @@ fn groups(found: &Searched, search: &Search) -> Vec<FileGroup> {
         started_at: "",
     };
     report.groups().collect()
+}
+
+/// Steps that are done, and that may have to be, once the search is over.
+#[derive(Debug, Default)]
+struct StepCounts {
+    done: AtomicU64,
+    planned: AtomicU64,
+}
+
+impl StepCounts {
+    /// Adds the steps to the progress of the search, as further files.
+    fn after(&self, mut search: Progress) -> Progress {
+        search.files += self.done.load(Relaxed);
+        let planned = self.planned.load(Relaxed);
+        search.files_total = search.files_total.map(|total| total + planned);
+        search
+    }
 }
 
 /// Result of [pruning](PruneOptions::run).

@@ -1,6 +1,7 @@
 //! Steps taken back as a job, and what is reported of each.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bc_fs::PathError;
 use bc_read::Rate;
@@ -57,18 +58,23 @@ impl UndoJob {
         }
     }
 
-    /// Takes them back with these means, of which it needs only the cancellation.
+    /// Takes them back with these means: cancellation and progress, which counts names.
     ///
     /// # Errors
     /// If the journal is not there, is none, belongs to another user or may be written by others; if
     /// it was cancelled, which leaves what is done as it is. Failures of single files are in the
     /// result.
     pub fn run(&self, means: &Means<'_>) -> Result<Undone, Error> {
-        means.run(Progress::default, || {
+        let done = AtomicU64::new(0);
+        let now = || Progress::new([done.load(Relaxed), 0], [0, 0]);
+        means.run(now, || {
             require([&self.journal])?;
             let cancel = means.cancelled_by();
             let mut undone = Undone::default();
-            let mut hear = |event: UndoEvent<'_>| undone.hear(&event);
+            let mut hear = |event: UndoEvent<'_>| {
+                done.fetch_add(1, Relaxed);
+                undone.hear(&event);
+            };
             let options = UndoOptions::from(self.mode).rate(self.rate.clone());
             let summary = undo(&self.journal, options, cancel, &mut hear)?;
             undone.restored = summary.restored;
