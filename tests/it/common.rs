@@ -1,5 +1,7 @@
 //! Shortcuts for running `bc` in a tree.
 
+use std::process::Command;
+
 use bc_testkit::{Run, TestTree};
 
 /// Path of the binary under test.
@@ -29,6 +31,23 @@ pub fn is_cached(t: &TestTree) -> bool {
         bc_testkit::left_out("no cache is used for files in memory");
     }
     is_used
+}
+
+/// True in a process of this test's own, which it starts: what it takes away, other tests would
+/// lack as well.
+pub fn alone(test: &str) -> bool {
+    const CHILD: &str = "BC_TEST_ALONE";
+    if std::env::var_os(CHILD).is_some() {
+        return true;
+    }
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test])
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success(), "{said}");
+    false
 }
 
 /// SHA-256 of "abc", RFC 6234.

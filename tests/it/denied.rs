@@ -11,7 +11,7 @@ use seccompiler::{
 use crate::common::Bc;
 
 /// Runs `test` on a thread where `calls` fail with `errno`; programs it starts inherit that.
-fn without(calls: &[libc::c_long], errno: i32, test: impl FnOnce() + Send) {
+pub fn without(calls: &[libc::c_long], errno: i32, test: impl FnOnce() + Send) {
     let rules = calls.iter().map(|call| (*call, Vec::new())).collect();
     filtered(rules, errno, test);
 }

@@ -2,7 +2,6 @@
 //! does the library in a program that holds all but a few.
 
 use std::fs::File;
-use std::process::Command;
 
 use bc_testkit::TestTree;
 use bit_crafts::{
@@ -10,7 +9,7 @@ use bit_crafts::{
     ManifestFile, Means, RestoreOptions, Search, VerifyOptions, WalkOptions,
 };
 
-use crate::common::{BC, Bc};
+use crate::common::{BC, Bc, alone};
 
 /// Fewest that a command has to find free.
 const LEAST: usize = 12;
@@ -100,24 +99,8 @@ fn a_command_says_how_many_it_needs() {
     }
 }
 
-/// In a process of its own, whose other tests would be short as well.
-fn alone(test: &str) -> bool {
-    const CHILD: &str = "BC_TEST_ALONE";
-    if std::env::var_os(CHILD).is_some() {
-        return true;
-    }
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test])
-        .env(CHILD, "1")
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&child.stdout);
-    assert!(child.status.success(), "{said}");
-    false
-}
-
 /// Holds all descriptors but so many.
-fn hold_all_but(left: usize) -> Vec<File> {
+pub fn hold_all_but(left: usize) -> Vec<File> {
     let held = std::iter::from_fn(|| File::open("/dev/null").ok());
     let mut held: Vec<File> = held.collect();
     held.truncate(held.len() - left);

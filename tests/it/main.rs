@@ -122,6 +122,7 @@ mod layers;
 mod library;
 mod library_care;
 mod library_changes;
+mod library_random;
 mod linked_disks;
 mod listed_kinds;
 mod lost_records;
