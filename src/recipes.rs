@@ -1,10 +1,15 @@
 //! Whole programs, which are among the examples of this package too. This module contains only
 //! their text.
 //!
+//! # A service
+//!
+//! Hashes directories, one after the other, with their progress, until it is told to stop.
+#![doc = concat!("```no_run\n", include_str!("library/examples/hash_service.rs"), "\n```")]
+//!
 //! # Photos from a card
 //!
-//! Copies the photos of a card that are nowhere in the archive, under any name; reads each copy
-//! again and compares it.
+//! Copies the photos of a card that are nowhere in the archive, under any name, to a new folder of
+//! it, and reads the copies again.
 #![doc = concat!("```no_run\n", include_str!("library/examples/import_photos.rs"), "\n```")]
 //!
 //! # A backup that is verified

@@ -113,16 +113,29 @@ const CASES: &[Case] = &[
         e.run("d", "").code(0).stdout_is("d/a\nd/b\n\n");
         e.run("d none", "").code(1).stderr_has("none: stat: ");
     }),
+    ("bit-crafts", "hash_service", |e| {
+        let done = e.run("", "d/sub\nnone\n");
+        done.code(0);
+        done.stdout_has("  d/sub/lines\n")
+            .stdout_has("d/sub: done, 0 errors\n")
+            .stdout_has("none: stat: ");
+        // More than it could read before the next line comes.
+        let large = std::fs::File::create(e.t.join("d/z")).unwrap();
+        large.set_len(1 << 40).unwrap();
+        e.run("", "d\nstop\n").code(0).stdout_has("d: stopped\n");
+    }),
     ("bit-crafts", "import_photos", |e| {
         e.t.write("card/1.jpg", "old").write("card/2.jpg", "new");
         e.t.write("card/deep/2.jpg", "other")
             .write("card/x.txt", "no picture");
         e.t.write("archive/2.jpg", "old");
-        let run = |line| e.run("card archive", line).code(0).text();
-        assert!(run("").contains("2 imported, 1 known"));
-        assert_eq!(e.t.read("archive/2-2.jpg"), b"new");
-        assert_eq!(e.t.read("archive/2-3.jpg"), b"other");
-        assert!(run("").contains("0 imported, 3 known"));
+        let run = |line| e.run(line, "").code(0).text();
+        assert!(run("card archive june").contains("2 imported, 1 known"));
+        assert_eq!(e.t.read("archive/june/2.jpg"), b"new");
+        assert_eq!(e.t.read("archive/june/deep/2.jpg"), b"other");
+        assert!(!e.t.exists("archive/june/x.txt"));
+        assert!(run("card archive july").contains("0 imported, 3 known"));
+        assert!(!e.t.exists("archive/july"));
     }),
     ("bit-crafts", "check_backup", |e| {
         e.run("d m.jsonl", "")
@@ -168,6 +181,28 @@ fn every_example_runs() {
             .write("d/sub/lines", "1\n2\n3\n");
         let program = built(package, name);
         check(&Example { program, t: &t });
+    }
+}
+
+/// The guide shows four programs as they are, each on a page of forty lines.
+#[test]
+fn the_guide_shows_whole_programs() {
+    let guide = include_str!("../../src/guide/program.md");
+    let blocks: Vec<&str> = guide.split("```rust\n").skip(1).collect();
+    let names = [
+        "hash_service",
+        "import_photos",
+        "check_backup",
+        "content_cache",
+    ];
+    assert_eq!(blocks.len(), names.len());
+    for (block, name) in blocks.iter().zip(names) {
+        let shown = block.split("```").next().unwrap();
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/library/examples");
+        let text = std::fs::read_to_string(own.join(format!("{name}.rs"))).unwrap();
+        assert_eq!(shown, text, "{name}");
+        let lines = text.lines().count();
+        assert!(lines <= 40, "{name}: {lines} lines");
     }
 }
 

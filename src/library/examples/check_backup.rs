@@ -4,7 +4,6 @@
 #![forbid(unsafe_code)]
 
 use std::error::Error;
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use bit_crafts::{Algorithm, CreateOptions, ManifestFile, Means, Progress, VerifyOptions, path_of};
@@ -17,27 +16,24 @@ fn main() -> Result<(), Box<dyn Error>> {
     let means = Means::new().progress(bar);
     if !manifest.exists() {
         let record = CreateOptions::new(root, Algorithm::Blake3);
-        let written = record.run_to(manifest, &means)?;
+        let written = record.run_to(manifest, &means)?.complete()?;
         println!("{} files recorded", written.files);
-        return Ok(written.complete().map(drop)?);
+        return Ok(());
     }
     let manifest = ManifestFile::open(manifest)?;
-    let verified = VerifyOptions::new(root, &manifest).run(&means)?;
-    for change in &verified.changes {
+    let verified = VerifyOptions::new(root, &manifest).run_each(&means, |change| {
         println!("{}: {}", change.class, path_of(&change.path).display());
-    }
+    })?;
     match verified.is_damaged() {
         true => Err("damaged".into()),
-        false => Ok(()),
+        false => Ok(verified.complete().map(drop)?),
     }
 }
 
-/// Draws a bar of forty characters, if the total is known and stderr is a terminal.
+/// Draws a bar of forty characters, once the total is known.
 fn bar(now: Progress) {
-    let mut screen = std::io::stderr();
-    let Some(total) = now.files_total.filter(|_| screen.is_terminal()) else {
-        return;
-    };
-    let done = (now.files * 40 / total.max(1)).min(40) as usize;
-    let _ = write!(screen, "\r[{:<40}] {}/{total}", "#".repeat(done), now.files);
+    if let Some(total) = now.files_total {
+        let done = (now.files * 40 / total.max(1)).min(40) as usize;
+        eprint!("\r[{:<40}] {}/{total}", "#".repeat(done), now.files);
+    }
 }
