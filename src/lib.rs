@@ -65,8 +65,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Whole programs are in [`recipes`]: a photo importer that skips what the archive has, a verifier of
-//! backups with a progress bar, a cache keyed by content.
+//! Whole programs are in [`recipes`]: a service that can be stopped, a photo importer that skips what
+//! the archive has, a verifier of backups with a progress bar, a cache keyed by content.
 //!
 //! For more control there are the engines themselves, `bc-hash`, `bc-find`, `bc-prune`,
 //! `bc-integrity` and `bc-copy`, with functions that stream their results, and the crates below
@@ -94,8 +94,16 @@
 //!
 //! # Features
 //!
-//! - `cli` (default): the program `bc`. A library does without: `default-features = false` leaves its
-//!   dependencies out.
+//! Each brings one verb, with the crates that it needs. Walking and digests of single messages are
+//! always there.
+//!
+//! - `hash`: [`HashOptions`], by BLAKE3, xxHash and the checksums;
+//! - `algorithms`: MD5, SHA-1, SHA-2, SHA-3, SM3 and BLAKE2b; all of the following have them;
+//! - `dup`: [`Search`], [`PruneOptions`], [`UndoJob`]; `cache`: [`Search::cache`];
+//! - `integrity`: manifests, [`VerifyOptions`] and so on, and [`ChecksumFile`];
+//! - `copy`: [`CopyOptions`], [`MoveOptions`], [`RestoreOptions`];
+//! - `cli` (default): the program `bc`, with all of those. A library does without:
+//!   `default-features = false` leaves its own dependencies out.
 //! - `bitcrafts`: the program under its other name as well.
 
 #![forbid(unsafe_code)]
@@ -103,6 +111,7 @@
 #[cfg(any(doc, doctest))]
 pub mod recipes;
 
+#[cfg(feature = "copy")]
 #[doc(inline)]
 pub use bc_copy::{
     Copied, CopyOptions, CopyReport, Durability, Event, Loss, MANIFEST_NAME, ManifestPlace,
@@ -114,39 +123,53 @@ pub use bc_digest::{
     Algorithm, CpuFeatures, Digest, Hasher, InvalidDigest, Plain, UnknownAlgorithm, hash_file,
     hash_reader,
 };
+#[cfg(feature = "dup")]
 #[doc(inline)]
 pub use bc_find::dirs::{DirNames, DirsOptions, EqualDirectories, FoundDirectories, Within};
+#[cfg(feature = "dup")]
 #[doc(inline)]
 pub use bc_find::scan::{Equality, HardLinks, ScanOptions};
+#[cfg(feature = "dup")]
 #[doc(inline)]
 pub use bc_find::unique::{ContentPlace, FoundUnique, NotFile, UniqueContent, UniqueOptions};
+#[cfg(feature = "dup")]
 #[doc(inline)]
 pub use bc_find::{Duplicates, EqualFile, EqualFiles, Search};
 #[doc(inline)]
 pub use bc_fs::{PathError, known::now_ns, meta::FileKind};
+#[cfg(feature = "integrity")]
 #[doc(inline)]
-pub use bc_hash::{
-    Checked, CheckedFile, ChecksumFile, FileVerdict, HashOptions, Hashed, HashedFile,
-};
+pub use bc_hash::{Checked, CheckedFile, ChecksumFile, FileVerdict};
+#[cfg(feature = "hash")]
+#[doc(inline)]
+pub use bc_hash::{HashOptions, Hashed, HashedFile};
+#[cfg(feature = "integrity")]
 #[doc(inline)]
 pub use bc_integrity::change::{Change, Class};
+#[cfg(feature = "integrity")]
 #[doc(inline)]
 pub use bc_integrity::fields::{CompareMode, CompareRules, Field, Fields};
+#[cfg(feature = "integrity")]
 #[doc(inline)]
 pub use bc_integrity::{
     ChangeLimit, ComparisonSummary, Conclusion, CreateOptions, Damaged, DiffOptions, ManifestFile,
     MassChange, Origin, Overwrite, Reread, RootCheck, TreeOptions, UnknownChangeLimit,
     UnknownReread, UpdateOptions, Verification, VerifyOptions, WrittenManifest, XattrPolicy,
 };
+#[cfg(feature = "integrity")]
 #[doc(inline)]
 pub use bc_manifest::integrity::{Entry, Header, Kind};
 #[doc(inline)]
 pub use bc_pool::Cancel;
+#[cfg(feature = "dup")]
 #[doc(inline)]
 pub use bc_prune::{
     Action, Keep, KeepError, KeepRules, OnMetadataDiff, Pattern, PruneOptions, PruneStep, Pruned,
     RestoredFile, Roots, RunMode, Skip, Step, StepKind, StepOutcome, UndoJob, Undone,
 };
+#[cfg(any(feature = "copy", feature = "dup"))]
+#[doc(inline)]
+pub use bc_read::Rate;
 #[doc(inline)]
 pub use bc_walk::job::{Error, ErrorKind, Means, Progress, Setting, path_of};
 #[doc(inline)]
@@ -155,7 +178,7 @@ pub use bc_walk::{
     WalkOptions,
 };
 
-#[cfg(test)]
+#[cfg(all(test, feature = "copy", feature = "dup"))]
 mod tests {
     use std::fmt::Debug;
 

@@ -3,8 +3,8 @@
 use crate::chunk::{Chunk, Pending};
 use crate::digest::Digest;
 use crate::hasher::{Hasher, hash_with};
-use crate::lanes::family::{self, Blake2b, Md5, Sha1, Sha256, Sha512};
-use crate::lanes::scheduler::Scheduler;
+#[cfg(feature = "algorithms")]
+use crate::lanes::engine::LaneEngine;
 use crate::{Algorithm, CpuFeatures};
 
 /// Hashes many messages at once, in the lanes of SIMD registers where that pays.
@@ -58,22 +58,16 @@ pub struct Batch {
 const NOTHING_LEFT: usize = usize::MAX;
 
 enum BatchEngine {
-    Md5(Box<Scheduler<Md5>>),
-    Sha1(Box<Scheduler<Sha1>>),
-    Sha256(Box<Scheduler<Sha256>>),
-    Sha512(Box<Scheduler<Sha512>>),
-    Blake2b(Box<Scheduler<Blake2b>>),
+    #[cfg(feature = "algorithms")]
+    Lanes(LaneEngine),
     Streaming(Streaming),
 }
 
 macro_rules! each {
     ($engine:expr, $e:ident => $body:expr) => {
         match $engine {
-            BatchEngine::Md5($e) => $body,
-            BatchEngine::Sha1($e) => $body,
-            BatchEngine::Sha256($e) => $body,
-            BatchEngine::Sha512($e) => $body,
-            BatchEngine::Blake2b($e) => $body,
+            #[cfg(feature = "algorithms")]
+            BatchEngine::Lanes($e) => $body,
             BatchEngine::Streaming($e) => $body,
         }
     };
@@ -81,36 +75,17 @@ macro_rules! each {
 
 impl BatchEngine {
     fn new(algorithm: Algorithm, cpu: CpuFeatures) -> BatchEngine {
-        match algorithm {
-            Algorithm::Md5 => {
-                BatchEngine::Md5(Box::new(Scheduler::new(algorithm, family::MD5_IV, cpu)))
-            }
-            Algorithm::Sha1 => {
-                BatchEngine::Sha1(Box::new(Scheduler::new(algorithm, family::SHA1_IV, cpu)))
-            }
-            Algorithm::Sha224 | Algorithm::Sha256 => BatchEngine::Sha256(Box::new(Scheduler::new(
-                algorithm,
-                family::sha256_iv(algorithm),
-                cpu,
-            ))),
-            Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::Sha512_256 => BatchEngine::Sha512(
-                Box::new(Scheduler::new(algorithm, family::sha512_iv(algorithm), cpu)),
-            ),
-            Algorithm::Blake2b | Algorithm::Blake2b256 if Blake2b::has_lanes(cpu) => {
-                let iv = family::blake2b_iv(algorithm);
-                BatchEngine::Blake2b(Box::new(Scheduler::new(algorithm, iv, cpu)))
-            }
-            _ => BatchEngine::Streaming(Streaming::new(algorithm, cpu)),
+        #[cfg(feature = "algorithms")]
+        if let Some(lanes) = LaneEngine::new(algorithm, cpu) {
+            return BatchEngine::Lanes(lanes);
         }
+        BatchEngine::Streaming(Streaming::new(algorithm, cpu))
     }
 
     fn width(&self) -> usize {
         match self {
-            BatchEngine::Md5(e) => e.width(),
-            BatchEngine::Sha1(e) => e.width(),
-            BatchEngine::Sha256(e) => e.width(),
-            BatchEngine::Sha512(e) => e.width(),
-            BatchEngine::Blake2b(e) => e.width(),
+            #[cfg(feature = "algorithms")]
+            BatchEngine::Lanes(lanes) => lanes.width(),
             BatchEngine::Streaming(_) => 1,
         }
     }
@@ -207,6 +182,8 @@ impl Batch {
         // An engine without lanes to keep full goes through all new pieces, fresh in the cache as
         // they are.
         for (engine, ahead) in engines.iter_mut().zip(ahead.iter_mut()) {
+            // No other engine is there without the other algorithms.
+            #[cfg_attr(not(feature = "algorithms"), allow(irrefutable_let_patterns))]
             if let BatchEngine::Streaming(streaming) = engine {
                 streaming.work(chunks, pending, consumed);
                 *ahead = NOTHING_LEFT;

@@ -235,7 +235,10 @@ impl CpuFeatures {
 
     /// True if kernels of SHA-NI, SSSE3 and SSE4.1 may run.
     #[inline]
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    #[cfg_attr(
+        not(all(target_arch = "x86_64", feature = "algorithms")),
+        allow(dead_code)
+    )]
     pub(crate) const fn may_sha_ni(self) -> bool {
         self.sha_ni
     }

@@ -57,6 +57,7 @@ impl Digest {
     }
 
     /// Returns the first `len` bytes of a buffer whose rest may contain anything.
+    #[cfg(feature = "algorithms")]
     pub(crate) fn truncated(mut bytes: [u8; Digest::MAX_LEN], len: usize) -> Digest {
         bytes[len..].fill(0);
         Digest {

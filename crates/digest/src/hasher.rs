@@ -4,14 +4,12 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use blake2::Blake2bVarCore;
-use blake2::digest::block_api::{Buffer, UpdateCore, VariableOutputCore};
 use xxhash_rust::xxh32::Xxh32;
 use xxhash_rust::xxh64::Xxh64;
 
+#[cfg(feature = "algorithms")]
+use crate::blocks::BlockHasher;
 use crate::digest::Digest;
-use crate::lanes::family::{self, Md5, Sha1, Sha256, Sha512};
-use crate::lanes::message::MessageStream;
 use crate::sums::RunningSum;
 use crate::xxh3::{self, Xxh3};
 use crate::{Algorithm, CpuFeatures};
@@ -29,18 +27,13 @@ use crate::{Algorithm, CpuFeatures};
 #[derive(Clone)]
 pub struct Hasher {
     algorithm: Algorithm,
-    /// Bytes of the digest.
-    len: usize,
     state: HasherState,
 }
 
 #[derive(Clone)]
 enum HasherState {
-    Md5(Box<MessageStream<Md5>>),
-    Sha1(Box<MessageStream<Sha1>>),
-    Sha256(Box<MessageStream<Sha256>>),
-    Sha512(Box<MessageStream<Sha512>>),
-    Blake2b(Box<Blake2bStream>),
+    #[cfg(feature = "algorithms")]
+    Blocks(BlockHasher),
     Blake3(Box<blake3::Hasher>),
     Xxh32(Xxh32),
     Xxh64(Xxh64),
@@ -48,7 +41,6 @@ enum HasherState {
     Xxh3(Box<Xxh3>),
     Crc32c(u32),
     Sum(RunningSum),
-    RustCrypto(Box<RustCrypto>),
 }
 
 impl Hasher {
@@ -62,11 +54,11 @@ impl Hasher {
     /// # Panics
     ///
     /// If they are not 1 to 64.
+    #[cfg(feature = "algorithms")]
     pub fn blake2b(bytes: usize) -> Hasher {
         Hasher {
             algorithm: Algorithm::Blake2b,
-            len: bytes,
-            state: HasherState::Blake2b(Box::new(Blake2bStream::new(bytes))),
+            state: HasherState::Blocks(BlockHasher::blake2b(bytes)),
         }
     }
 
@@ -74,17 +66,6 @@ impl Hasher {
     /// benchmarks, and where the user forbids some of it.
     pub fn with_cpu(algorithm: Algorithm, k: CpuFeatures) -> Hasher {
         let state = match algorithm {
-            Algorithm::Md5 => HasherState::Md5(Box::new(MessageStream::new(&family::MD5_IV, k))),
-            Algorithm::Sha1 => HasherState::Sha1(Box::new(MessageStream::new(&family::SHA1_IV, k))),
-            Algorithm::Sha224 | Algorithm::Sha256 => HasherState::Sha256(Box::new(
-                MessageStream::new(&family::sha256_iv(algorithm), k),
-            )),
-            Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::Sha512_256 => HasherState::Sha512(
-                Box::new(MessageStream::new(&family::sha512_iv(algorithm), k)),
-            ),
-            Algorithm::Blake2b | Algorithm::Blake2b256 => {
-                HasherState::Blake2b(Box::new(Blake2bStream::new(algorithm.digest_len())))
-            }
             Algorithm::Blake3 => HasherState::Blake3(Box::default()),
             Algorithm::Xxh32 => HasherState::Xxh32(Xxh32::new(0)),
             Algorithm::Xxh64 => HasherState::Xxh64(Xxh64::new(0)),
@@ -95,16 +76,10 @@ impl Hasher {
                     RunningSum::new(algorithm, k).expect("one of the sums listed there"),
                 )
             }
-            other => {
-                let function = RustCrypto::new(other).expect("one of the functions listed there");
-                HasherState::RustCrypto(Box::new(function))
-            }
+            #[cfg(feature = "algorithms")]
+            other => HasherState::Blocks(BlockHasher::new(other, k)),
         };
-        Hasher {
-            algorithm,
-            len: algorithm.digest_len(),
-            state,
-        }
+        Hasher { algorithm, state }
     }
 
     /// Returns the algorithm that it computes.
@@ -115,11 +90,8 @@ impl Hasher {
     /// Appends a piece, of any length.
     pub fn update(&mut self, data: &[u8]) {
         match &mut self.state {
-            HasherState::Md5(s) => s.update(data),
-            HasherState::Sha1(s) => s.update(data),
-            HasherState::Sha256(s) => s.update(data),
-            HasherState::Sha512(s) => s.update(data),
-            HasherState::Blake2b(s) => s.update(data),
+            #[cfg(feature = "algorithms")]
+            HasherState::Blocks(s) => s.update(data),
             HasherState::Blake3(s) => {
                 s.update(data);
             }
@@ -128,19 +100,14 @@ impl Hasher {
             HasherState::Xxh3(s) => s.update(data),
             HasherState::Crc32c(crc) => *crc = crc32c::crc32c_append(*crc, data),
             HasherState::Sum(sum) => sum.update(data),
-            HasherState::RustCrypto(function) => function.update(data),
         }
     }
 
     /// Returns the digest of the bytes appended so far; more may follow.
     pub fn finalize(&self) -> Digest {
-        let truncate = |bytes| Digest::truncated(bytes, self.len);
         match &self.state {
-            HasherState::Md5(s) => truncate(s.finalize()),
-            HasherState::Sha1(s) => truncate(s.finalize()),
-            HasherState::Sha256(s) => truncate(s.finalize()),
-            HasherState::Sha512(s) => truncate(s.finalize()),
-            HasherState::Blake2b(s) => truncate(s.finalize()),
+            #[cfg(feature = "algorithms")]
+            HasherState::Blocks(s) => s.finalize(self.algorithm),
             HasherState::Blake3(s) => Digest::new(s.finalize().as_bytes()),
             HasherState::Xxh32(s) => Digest::new(&s.digest().to_be_bytes()),
             HasherState::Xxh64(s) => Digest::new(&s.digest().to_be_bytes()),
@@ -150,18 +117,14 @@ impl Hasher {
             HasherState::Xxh3(s) => Digest::new(&s.digest128().to_be_bytes()),
             HasherState::Crc32c(crc) => Digest::new(&crc.to_be_bytes()),
             HasherState::Sum(sum) => sum.finalize(),
-            HasherState::RustCrypto(function) => function.finalize(),
         }
     }
 
     /// Forgets everything appended, to start another message.
     pub fn reset(&mut self) {
         match &mut self.state {
-            HasherState::Md5(s) => s.reset(&family::MD5_IV),
-            HasherState::Sha1(s) => s.reset(&family::SHA1_IV),
-            HasherState::Sha256(s) => s.reset(&family::sha256_iv(self.algorithm)),
-            HasherState::Sha512(s) => s.reset(&family::sha512_iv(self.algorithm)),
-            HasherState::Blake2b(s) => **s = Blake2bStream::new(self.len),
+            #[cfg(feature = "algorithms")]
+            HasherState::Blocks(s) => s.reset(self.algorithm),
             HasherState::Blake3(s) => {
                 s.reset();
             }
@@ -170,7 +133,6 @@ impl Hasher {
             HasherState::Xxh3(s) => s.reset(),
             HasherState::Crc32c(crc) => *crc = 0,
             HasherState::Sum(sum) => sum.reset(),
-            HasherState::RustCrypto(function) => function.reset(),
         }
     }
 }
@@ -219,30 +181,13 @@ pub(crate) fn hash_with(algorithm: Algorithm, cpu: CpuFeatures, data: &[u8]) -> 
 
 /// Hashes with a function that takes blocks or bytes and has a state to begin with.
 fn hash_blocks(algorithm: Algorithm, cpu: CpuFeatures, data: &[u8]) -> Digest {
-    let bytes = match algorithm {
-        Algorithm::Md5 => MessageStream::<Md5>::whole(&family::MD5_IV, cpu, data),
-        Algorithm::Sha1 => MessageStream::<Sha1>::whole(&family::SHA1_IV, cpu, data),
-        Algorithm::Sha224 | Algorithm::Sha256 => {
-            MessageStream::<Sha256>::whole(&family::sha256_iv(algorithm), cpu, data)
-        }
-        Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::Sha512_256 => {
-            MessageStream::<Sha512>::whole(&family::sha512_iv(algorithm), cpu, data)
-        }
-        Algorithm::Blake2b | Algorithm::Blake2b256 => {
-            let mut stream = Blake2bStream::new(algorithm.digest_len());
-            stream.update(data);
-            stream.finish()
-        }
-        other => {
-            if let Some(digest) = RustCrypto::whole(other, data) {
-                return digest;
-            }
-            let mut hasher = Hasher::with_cpu(other, cpu);
-            hasher.update(data);
-            return hasher.finalize();
-        }
-    };
-    Digest::truncated(bytes, algorithm.digest_len())
+    #[cfg(feature = "algorithms")]
+    if let Some(digest) = BlockHasher::whole(algorithm, cpu, data) {
+        return digest;
+    }
+    let mut hasher = Hasher::with_cpu(algorithm, cpu);
+    hasher.update(data);
+    hasher.finalize()
 }
 
 /// Bytes read at once: from here on more gains nothing (Zen 5, page cache).
@@ -297,96 +242,7 @@ pub fn hash_file(algorithm: Algorithm, path: impl AsRef<Path>) -> io::Result<Dig
     hash_reader(algorithm, file).map_err(failed("read"))
 }
 
-/// A message on its way through BLAKE2b, whose digest may have any length, as `b2sum -l` has it.
-#[derive(Clone)]
-struct Blake2bStream {
-    core: Blake2bVarCore,
-    buffer: Buffer<Blake2bVarCore>,
-}
-
-impl Blake2bStream {
-    fn new(bytes: usize) -> Blake2bStream {
-        assert!((1..=64).contains(&bytes), "BLAKE2b of {bytes} bytes");
-        Blake2bStream {
-            core: Blake2bVarCore::new(bytes).expect("a length of BLAKE2b"),
-            buffer: Buffer::<Blake2bVarCore>::default(),
-        }
-    }
-
-    fn update(&mut self, data: &[u8]) {
-        let Blake2bStream { core, buffer } = self;
-        buffer.digest_blocks(data, |blocks| core.update_blocks(blocks));
-    }
-
-    /// Returns the digest's bytes, before truncation.
-    fn finalize(&self) -> [u8; 64] {
-        self.clone().finish()
-    }
-
-    fn finish(mut self) -> [u8; 64] {
-        let mut bytes = Default::default();
-        self.core
-            .finalize_variable_core(&mut self.buffer, &mut bytes);
-        bytes.into()
-    }
-}
-
-macro_rules! functions {
-    ($($name:ident: $function:ty;)*) => {
-        /// A message on its way through a hash function of RustCrypto.
-        #[derive(Clone)]
-        enum RustCrypto {
-            $($name($function),)*
-        }
-
-        impl RustCrypto {
-            /// Returns a hasher; `None` if the algorithm is none of these.
-            fn new(algorithm: Algorithm) -> Option<RustCrypto> {
-                match algorithm {
-                    $(Algorithm::$name => Some(RustCrypto::$name(<$function as sha3::Digest>::new())),)*
-                    _ => None,
-                }
-            }
-
-            /// Returns the digest of a whole message; `None` if the algorithm is none of these.
-            fn whole(algorithm: Algorithm, data: &[u8]) -> Option<Digest> {
-                match algorithm {
-                    $(Algorithm::$name => Some(Digest::new(&<$function as sha3::Digest>::digest(data))),)*
-                    _ => None,
-                }
-            }
-
-            fn update(&mut self, data: &[u8]) {
-                match self {
-                    $(RustCrypto::$name(function) => sha3::Digest::update(function, data),)*
-                }
-            }
-
-            fn finalize(&self) -> Digest {
-                match self {
-                    $(RustCrypto::$name(function) => Digest::new(&sha3::Digest::finalize(function.clone())),)*
-                }
-            }
-
-            fn reset(&mut self) {
-                match self {
-                    $(RustCrypto::$name(function) => *function = <$function as sha3::Digest>::new(),)*
-                }
-            }
-        }
-    };
-}
-
-// Hash functions of RustCrypto that are computed one message at a time, a line for each.
-functions! {
-    Sha3_224: sha3::Sha3_224;
-    Sha3_256: sha3::Sha3_256;
-    Sha3_384: sha3::Sha3_384;
-    Sha3_512: sha3::Sha3_512;
-    Sm3: sm3::Sm3;
-}
-
-#[cfg(test)]
+#[cfg(all(test, feature = "algorithms"))]
 mod tests {
     use super::*;
 

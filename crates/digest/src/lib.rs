@@ -31,6 +31,12 @@
 //! A [`Hasher`] is an [`io::Write`](std::io::Write); [`hash_reader`] and [`hash_file`] read by
 //! themselves. Nothing else here does any I/O.
 //!
+//! # Features
+//!
+//! - `algorithms` (default): MD5, SHA-1, SHA-2, SHA-3, SM3 and BLAKE2b, and with them all that
+//!   hashes in lanes. Without it there are BLAKE3, xxHash and the checksums, in a fraction of the
+//!   time to build.
+//!
 //! # Invariants
 //!
 //! - Kernels are chosen at run time; a build without any flags is as fast as one with them, and
@@ -50,14 +56,17 @@
 mod algorithm;
 mod batch;
 pub mod blake3_tree;
+#[cfg(feature = "algorithms")]
+mod blocks;
 mod chunk;
 mod cpu;
 mod crc;
 mod digest;
 mod hasher;
+#[cfg(feature = "algorithms")]
 mod lanes;
 mod sums;
-#[cfg(test)]
+#[cfg(all(test, feature = "algorithms"))]
 mod tests;
 mod xxh3;
 
@@ -67,5 +76,6 @@ pub use chunk::Chunk;
 pub use cpu::CpuFeatures;
 pub use digest::{Digest, InvalidDigest, push_hex};
 pub use hasher::{Hasher, hash, hash_file, hash_reader};
+#[cfg(feature = "algorithms")]
 #[doc(hidden)]
 pub use lanes::raw;

@@ -11,9 +11,11 @@ use bc_read::ReadOptions;
 use bc_walk::job::{Error, Guarded, Means, Progress, owned, path_of, unless_cancelled};
 use bc_walk::{Listing, Metadata, Symlinks, WalkOptions};
 
+use crate::cache::Cache;
+#[cfg(feature = "cache")]
+use crate::cache::Location;
 use crate::scan::{self, Scan, ScanOptions, ScanProgress, scan};
 use crate::subtrees::{Files, Subtrees};
-use crate::{Cache, Location};
 
 /// Files and directories to search.
 ///
@@ -49,6 +51,7 @@ pub struct Search {
     /// Options of the comparison.
     pub scan: ScanOptions,
     /// File that keeps digests for the next search of duplicates. It is made if it is not there.
+    #[cfg(feature = "cache")]
     pub cache: Option<PathBuf>,
 }
 
@@ -66,6 +69,7 @@ impl Search {
             references: Vec::new(),
             walk: WalkOptions::default(),
             scan: ScanOptions::default(),
+            #[cfg(feature = "cache")]
             cache: None,
         }
     }
@@ -78,6 +82,7 @@ impl Search {
     }
 
     /// Keeps digests in this file for the next search.
+    #[cfg(feature = "cache")]
     #[must_use]
     pub fn cache(mut self, file: impl Into<PathBuf>) -> Search {
         self.cache = Some(file.into());
@@ -142,8 +147,7 @@ impl Search {
         means.run(
             || progress.now(),
             || {
-                let open = |file: &PathBuf| Cache::open(file, Location::Named);
-                let mut cache = self.cache.as_ref().map(open).transpose()?;
+                let mut cache = self.open_cache()?;
                 let searched = self.search(cache.as_mut(), means, &progress)?;
                 let (listing, scan) = (&searched.listing, &searched.scan);
                 groups(listing, scan).for_each(each);
@@ -156,6 +160,17 @@ impl Search {
                 })
             },
         )
+    }
+
+    #[cfg(feature = "cache")]
+    fn open_cache(&self) -> Result<Option<Cache>, Error> {
+        let open = |file: &PathBuf| Cache::open(file, Location::Named);
+        self.cache.as_ref().map(open).transpose()
+    }
+
+    #[cfg(not(feature = "cache"))]
+    fn open_cache(&self) -> Result<Option<Cache>, Error> {
+        Ok(None)
     }
 
     /// Walks and compares, as the first part of a larger job: progress is only counted, and a
@@ -222,7 +237,7 @@ pub struct Searched {
 impl ScanOptions {
     /// Sets workers, start and reading as these means have them.
     #[must_use]
-    pub fn with(self, means: &Means<'_>) -> ScanOptions {
+    pub(crate) fn with(self, means: &Means<'_>) -> ScanOptions {
         let workers = means.workers();
         self.workers(workers.usual())
             .start(means.start())

@@ -34,6 +34,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Features
+//!
+//! - `cache` (default): digests that are kept from one search to the next, in a file of redb's.
+//!
 //! # Invariants
 //! - Two files are duplicates only by digests of all their bytes. A file that
 //!   could not be read, changed, or was not reached has no digest, and no
@@ -65,6 +69,7 @@ pub mod unique;
 pub mod views;
 mod writers;
 
+#[cfg(feature = "cache")]
 pub use cache::{Cache, Location, panic_is_expected};
 pub use job::{Duplicates, EqualFile, EqualFiles, Search, Searched};
 pub use subtrees::{Files, Subtrees};

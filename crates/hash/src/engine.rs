@@ -1,6 +1,6 @@
 //! Workers that pump files through a batch of hashers into sinks.
 
-use bc_pool::{Cancel, Effort, Tables};
+use bc_pool::{Cancel, Effort};
 use bc_read::{Plan, run_readers};
 use bc_walk::job::Error;
 use bc_walk::{EntryId, Listing};
@@ -41,9 +41,14 @@ pub fn hash_with<S: DigestSink>(
     let workers = options.start.workers(most, effort(listing, plan));
     let links = Links::new(listing);
     // The journal is opened by whichever worker begins it, and is all workers' from then on.
+    #[cfg_attr(
+        not(feature = "resume"),
+        expect(unused_mut, reason = "nothing is recorded")
+    )]
     let mut read = options.read.clone();
+    #[cfg(feature = "resume")]
     if options.resume.is_some() {
-        read.tables = Tables::SHARED;
+        read.tables = bc_pool::Tables::SHARED;
     }
     let named: Vec<_> = listing.descriptors().collect();
     let done = run_readers(plan, &read, &named, workers, most, |handle| {

@@ -12,11 +12,14 @@ use bc_walk::{EntryId, Error, ErrorKind, FileStat, Identity};
 use crate::large::{self, Alone};
 use crate::links::{Links, NameTreatment};
 use crate::options::{DigestSink, HashProgress};
+#[cfg(feature = "resume")]
 use crate::resume::WorkerRecords;
+#[cfg(not(feature = "resume"))]
+use crate::unrecorded::WorkerRecords;
 
 /// Feeds pieces to a batch whose messages have the numbers of their slots; those that are used up
 /// go to `consumed`.
-pub fn advance_batch<'f, 'd: 'f>(
+pub(crate) fn advance_batch<'f, 'd: 'f>(
     batch: &mut Batch,
     feeds: impl IntoIterator<Item = &'f Feed<'d>>,
     consumed: &mut Vec<usize>,
@@ -83,7 +86,7 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
             alone,
             links,
             mounts: Mounts::default(),
-            records: WorkerRecords::new(options.resume.as_deref(), listing),
+            records: WorkerRecords::new(options, listing),
             firsts: Vec::new(),
         }
     }

@@ -30,6 +30,13 @@
 //!
 //! A run that is recorded can be resumed: see [`resume`].
 //!
+//! # Features
+//!
+//! Both are on by default.
+//!
+//! - `lists`: checksum files, which bc-manifest reads, their verification and comparison.
+//! - `resume`: journals, by which a run resumes an earlier one.
+//!
 //! # Invariants
 //! - a file has digests or an error, never neither and never an empty digest
 //!   (unless the run was cancelled);
@@ -39,31 +46,40 @@
 // The examples of the registry's page run, too.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+#[cfg(feature = "lists")]
 pub mod check;
+#[cfg(feature = "lists")]
 mod check_file;
+#[cfg(feature = "lists")]
 pub mod diff;
 mod engine;
 mod in_order;
 mod job;
 mod lanes;
 mod large;
+#[cfg(feature = "lists")]
 pub mod lines;
 mod links;
 mod options;
+#[cfg(feature = "lists")]
 mod packed;
 mod results;
+#[cfg(feature = "resume")]
 pub mod resume;
+#[cfg(feature = "lists")]
 mod trial;
+#[cfg(not(feature = "resume"))]
+mod unrecorded;
 
+#[cfg(feature = "lists")]
 pub use check_file::{Checked, CheckedFile, ChecksumFile, FileVerdict};
 pub use engine::{hash_entries, hash_listing, hash_with};
-pub use in_order::{
-    EarlierResults, HashOutcome, HashedWindow, hash_in_order, hash_in_order_after,
-};
+pub use in_order::{EarlierResults, HashOutcome, HashedWindow, hash_in_order, hash_in_order_after};
 pub use job::{Hashed, HashedFile};
-pub use lanes::advance_batch;
 pub use large::bytes_if_few;
-pub use options::{DigestSink, HashOptions, HashProgress, Totals};
+pub use options::{DigestSink, HashOptions, HashProgress, Taken, Totals};
+#[cfg(feature = "lists")]
 pub use packed::{ExpectedDigests, FileDigests};
 pub use results::{EntryOutcome, Hashes, hashing_memory};
+#[cfg(feature = "lists")]
 pub use trial::Trial;

@@ -1,5 +1,6 @@
 //! Input and output of the engine: options, progress, each file's digests, counts.
 
+#[cfg(feature = "resume")]
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -9,7 +10,8 @@ use bc_read::ReadStats;
 use bc_walk::job::Error;
 use bc_walk::{EntryId, FileStat};
 
-use crate::resume::{Resume, Taken};
+#[cfg(feature = "resume")]
+use crate::resume::Resume;
 
 /// Most digests of a file in one run: [`Batch`](bc_digest::Batch) counts them in a byte.
 const MOST_ALGORITHMS: usize = u8::MAX as usize;
@@ -29,6 +31,7 @@ pub struct HashOptions {
     /// Start of the workers: all at once, or as many as the files turn out to be worth.
     pub start: Start,
     /// Record of this run, and what an earlier run has recorded of the same files.
+    #[cfg(feature = "resume")]
     pub resume: Option<Arc<Resume>>,
 }
 
@@ -39,6 +42,11 @@ bc_fs::setters! {
     read: bc_read::ReadOptions,
     workers: usize,
     start: Start,
+}
+
+#[cfg(feature = "resume")]
+bc_fs::setters! {
+    HashOptions:
     resume: Option<Arc<Resume>>,
 }
 
@@ -51,6 +59,7 @@ impl HashOptions {
             read: bc_read::ReadOptions::default(),
             workers: 1,
             start: Start::Together,
+            #[cfg(feature = "resume")]
             resume: None,
         }
     }
@@ -59,7 +68,7 @@ impl HashOptions {
     ///
     /// # Errors
     /// If there is no algorithm, or there are more than 255.
-    pub fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         match self.algorithms.len() {
             0 => Err(Error::usage("no algorithm to hash with")),
             1..=MOST_ALGORITHMS => Ok(()),
@@ -112,6 +121,23 @@ impl Totals {
         self.read.merge(other.read);
         self.taken.merge(other.taken);
         self.workers = self.workers.max(other.workers);
+    }
+}
+
+/// Files that were not read, because an earlier run has read them.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Taken {
+    /// Number of files; of several names of one file the first.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Taken {
+    /// Adds another's.
+    pub fn merge(&mut self, other: Taken) {
+        self.files += other.files;
+        self.bytes += other.bytes;
     }
 }
 

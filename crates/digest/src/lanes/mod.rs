@@ -1,6 +1,7 @@
 //! Multi-lane and single-stream block compression: the types of kernels, and the choice of one for
 //! an algorithm on the instruction sets of a [`CpuFeatures`](crate::CpuFeatures) value.
 
+pub(crate) mod engine;
 pub(crate) mod family;
 #[cfg(target_arch = "x86_64")]
 mod kernels;

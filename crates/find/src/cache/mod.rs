@@ -12,8 +12,15 @@
 //! a new one started; one that cannot be opened is not used. Only a file that never was a cache of
 //! this user's is refused, and left as it is.
 
+// Without the feature no cache is ever opened, and what searches do with one is never called.
+#![cfg_attr(not(feature = "cache"), allow(dead_code, unreachable_pub))]
+
 mod place;
 mod record;
+#[cfg(feature = "cache")]
+mod store;
+#[cfg(not(feature = "cache"))]
+#[path = "no_store.rs"]
 mod store;
 
 use std::path::Path;
@@ -27,9 +34,9 @@ use bc_walk::{EntryId, Listing, Stamp};
 use place::{CacheContent, CacheFailure, CachePlace};
 use rustix::fs::OFlags;
 
-pub(crate) use record::{CacheRecord, Scope};
+pub(crate) use record::{CacheLookup, CacheRecord, CacheUpdates, Scope};
+#[cfg(feature = "cache")]
 pub use store::panic_is_expected;
-pub(crate) use store::{CacheLookup, CacheUpdates};
 
 /// Size above which the store is started again: records of deleted files pile up.
 const MOST_BYTES: u64 = 1 << 30;

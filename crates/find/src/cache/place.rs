@@ -219,6 +219,7 @@ pub(crate) enum CacheFailure {
     Foreign(String),
 }
 
+#[cfg(feature = "cache")]
 impl From<redb::Error> for CacheFailure {
     fn from(error: redb::Error) -> CacheFailure {
         use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};

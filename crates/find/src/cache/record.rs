@@ -26,6 +26,9 @@ impl Scope {
     }
 }
 
+/// A file to look up, and its candidate number.
+pub(crate) type CacheLookup = (Identity, u32);
+
 /// One file in one state.
 #[derive(Clone, Debug)]
 pub(crate) struct CacheRecord {
@@ -169,6 +172,14 @@ pub(crate) fn unpack_prefixes(algorithm: Algorithm, packed: &[u8]) -> Option<(St
         ctime_ns: word(16)? as i64,
     };
     Some((stamp, digests.chunks_exact(len).map(Digest::new).collect()))
+}
+
+/// Records that a search adds to the store.
+pub(crate) struct CacheUpdates<'n> {
+    pub(crate) algorithm: Algorithm,
+    /// Sorted by identity.
+    pub(crate) records: &'n [CacheRecord],
+    pub(crate) prefixes: &'n [(Identity, Stamp, &'n [Digest])],
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bc_digest::{Algorithm, Digest};
 use bc_fs::dirfd::own_path;
-use bc_walk::{Identity, Stamp};
+use bc_walk::Stamp;
 use redb::{
     Builder, Database, DatabaseError, ReadOnlyDatabase, ReadTransaction, ReadableDatabase,
     ReadableTable, TableDefinition, TableError, TableHandle,
@@ -22,7 +22,8 @@ use rustix::fs::OFlags;
 use super::place::CacheFailure;
 use super::place::{Beginning, CacheContent, CachePlace};
 use super::record::{
-    CacheRecord, check, key, pack, pack_prefixes, page_of, unpack, unpack_prefixes,
+    CacheLookup, CacheRecord, CacheUpdates, check, key, pack, pack_prefixes, page_of, unpack,
+    unpack_prefixes,
 };
 
 /// The name carries the layout's version.
@@ -98,9 +99,6 @@ fn table(
     }
     Ok(None)
 }
-
-/// A file to look up, and its candidate number.
-pub(crate) type CacheLookup = (Identity, u32);
 
 /// Calls `f` with every record of `wanted` (sorted) that the store has, in whatever state.
 pub(crate) fn load(
@@ -224,14 +222,6 @@ fn open_to_write(file: &File) -> Result<Database, CacheFailure> {
             Err(error) => return Err(failed(error)),
         }
     }
-}
-
-/// Records that a search adds to the store.
-pub(crate) struct CacheUpdates<'n> {
-    pub(crate) algorithm: Algorithm,
-    /// Sorted by identity.
-    pub(crate) records: &'n [CacheRecord],
-    pub(crate) prefixes: &'n [(Identity, Stamp, &'n [Digest])],
 }
 
 /// Adds new records to the store, in place of older ones of the same inodes.

@@ -31,7 +31,7 @@ use known::{JournalFiles, Loaded};
 use log::{Before, JournalSite, Log};
 use record::Boot;
 
-pub use options::{Beginning, Earlier, JobInputs, Pace, Refused, ReportLost, ResumeOptions, Taken};
+pub use options::{Beginning, Earlier, JobInputs, Pace, Refused, ReportLost, ResumeOptions};
 pub(crate) use worker_records::WorkerRecords;
 
 /// A run that is recorded, and the records of an earlier one.
@@ -132,7 +132,7 @@ impl Resume {
     }
 
     /// True if an interruption now leaves a journal to resume from.
-    pub fn is_kept(&self) -> bool {
+    pub(crate) fn is_kept(&self) -> bool {
         self.log.is_kept()
     }
 

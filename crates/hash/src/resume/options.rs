@@ -156,23 +156,6 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Files that were not read, because an earlier run has read them.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Taken {
-    /// Number of files; of several names of one file the first.
-    pub files: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
-
-impl Taken {
-    /// Adds another's.
-    pub fn merge(&mut self, other: Taken) {
-        self.files += other.files;
-        self.bytes += other.bytes;
-    }
-}
-
 /// Names and values of all inputs that decide which files are read and what is made of them: the
 /// command, roots, options, the version of the program.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -198,7 +181,7 @@ impl JobInputs {
 
     /// Returns the names of the fields in which an `earlier` job differs, in words; `None` if there
     /// are none.
-    pub fn difference(&self, earlier: &JobInputs) -> Option<String> {
+    pub(crate) fn difference(&self, earlier: &JobInputs) -> Option<String> {
         if self == earlier {
             return None;
         }

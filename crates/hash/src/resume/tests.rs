@@ -15,7 +15,7 @@ use bc_testkit::{Rng, TestTree, full_disk, left_out};
 use bc_walk::{EntryId, Error, FileStat, Listing};
 
 use super::*;
-use crate::{DigestSink, HashOptions, HashProgress, hash_listing, hash_with};
+use crate::{DigestSink, HashOptions, HashProgress, Taken, hash_listing, hash_with};
 
 type Digests = BTreeMap<Vec<u8>, Vec<String>>;
 

@@ -6,7 +6,8 @@ use bc_digest::Digest;
 use bc_fs::mount::{Traits, mount_number, traits_or_unknown};
 use bc_walk::{EntryId, FileStat, Listing};
 
-use super::{Resume, Taken, record};
+use super::{Resume, record};
+use crate::options::{HashOptions, Taken};
 
 /// One worker's records of its files, and its access to those of an earlier run.
 pub(crate) struct WorkerRecords<'a> {
@@ -31,9 +32,9 @@ struct KnownDevice {
 }
 
 impl<'a> WorkerRecords<'a> {
-    pub(crate) fn new(resume: Option<&'a Resume>, listing: &'a Listing) -> WorkerRecords<'a> {
+    pub(crate) fn new(options: &'a HashOptions, listing: &'a Listing) -> WorkerRecords<'a> {
         WorkerRecords {
-            resume,
+            resume: options.resume.as_deref(),
             listing,
             piece: Vec::new(),
             since: Instant::now(),
