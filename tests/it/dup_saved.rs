@@ -521,7 +521,8 @@ fn options_beside_decisions_only_let_more_stay() {
         ("--exclude=.h", 1),
         ("--min-size=8", 1),
         ("--across-roots", 1),
-        ("--reference=in/p", 2),
+        // What is chosen to stay decides, and a reference is not compared with instead.
+        ("--reference=in/p", 1),
     ] {
         let out = t.bc_line(line).arg(option).go();
         assert_eq!(out.code(0).lines().len(), count, "{option}: {}", out.text());
