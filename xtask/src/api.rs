@@ -178,7 +178,7 @@ fn inner_conversions<'a>(
     let lines = lines.iter().map(String::as_str);
     lines.filter(move |line| {
         let Some((_, made)) = line
-            .split_once("From<")
+            .split_once(" From<")
             .and_then(|(_, of)| of.split_once("> for "))
         else {
             return false;
