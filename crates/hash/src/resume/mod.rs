@@ -143,7 +143,7 @@ impl Resume {
     }
 
     /// Ends a run without a result: the journal stays from which the next run resumes. True if
-    /// there is [one](Self::is_kept).
+    /// there is one.
     pub fn leave(&self) -> bool {
         self.log.leave();
         self.is_kept()
