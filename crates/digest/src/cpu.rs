@@ -4,7 +4,7 @@
 //! The features that choose a kernel are found with three questions to CPUID.
 //! `is_x86_feature_detected!` asks a dozen, for everything it can be asked about. A hypervisor answers
 //! each of them itself, 3.7 µs a question on an AMD EPYC under KVM: 44 µs, where hashing one small
-//! file takes a millisecond in all.
+//! file takes a millisecond in all. On aarch64 the kernel has put the answers into each process.
 #![allow(
     unsafe_code,
     reason = "XGETBV may be executed only where CPUID has said that it may"
@@ -13,8 +13,8 @@
 use std::sync::OnceLock;
 
 /// Instruction sets that kernels need; each is true only if the operating system saves the
-/// registers, too.
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+/// registers, too. Those of other architectures are false.
+#[allow(dead_code, reason = "each architecture reads its own")]
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Features {
     /// AVX2.
@@ -29,6 +29,14 @@ pub(crate) struct Features {
     pub(crate) clmul: bool,
     /// VPCLMULQDQ, and `avx512` and `clmul` as well.
     pub(crate) vclmul: bool,
+    /// Advanced SIMD.
+    pub(crate) neon: bool,
+    /// The instructions for SHA-1 and SHA-256 of aarch64, and `neon`.
+    pub(crate) arm_sha: bool,
+    /// Those for SHA-512, and `arm_sha`.
+    pub(crate) arm_sha512: bool,
+    /// The instructions for CRC-32 of aarch64.
+    pub(crate) arm_crc: bool,
 }
 
 /// Asks CPUID for the features of this machine.
@@ -83,6 +91,7 @@ fn ask() -> Features {
         bmi: has(seven, BMI1 | BMI2),
         clmul,
         vclmul: avx512 && clmul && has(seven_c, VPCLMULQDQ),
+        ..Features::default()
     }
 }
 
@@ -97,8 +106,24 @@ unsafe fn saved() -> u64 {
     unsafe { std::arch::x86_64::_xgetbv(0) }
 }
 
-/// Returns no instruction set: those that kernels need are all of x86-64.
-#[cfg(not(target_arch = "x86_64"))]
+/// Reads the features of this machine from the auxiliary vector.
+#[cfg(target_arch = "aarch64")]
+fn ask() -> Features {
+    use std::arch::is_aarch64_feature_detected as has;
+    let neon = has!("neon");
+    // The standard library's names: `sha2` is SHA-1 and SHA-256, `sha3` is SHA-3 and SHA-512.
+    let arm_sha = neon && has!("sha2");
+    Features {
+        neon,
+        arm_sha,
+        arm_sha512: arm_sha && has!("sha3"),
+        arm_crc: has!("crc"),
+        ..Features::default()
+    }
+}
+
+/// Returns no instruction set: there are no kernels for this architecture.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn ask() -> Features {
     Features::default()
 }
@@ -122,6 +147,10 @@ pub struct CpuFeatures {
     sha_ni: bool,
     clmul: bool,
     vclmul: bool,
+    neon: bool,
+    arm_sha: bool,
+    arm_sha512: bool,
+    arm_crc: bool,
 }
 
 impl CpuFeatures {
@@ -135,6 +164,10 @@ impl CpuFeatures {
             sha_ni: found.sha_ni,
             clmul: found.clmul,
             vclmul: found.vclmul,
+            neon: found.neon,
+            arm_sha: found.arm_sha,
+            arm_sha512: found.arm_sha512,
+            arm_crc: found.arm_crc,
         }
     }
 
@@ -148,6 +181,10 @@ impl CpuFeatures {
             sha_ni: false,
             clmul: false,
             vclmul: false,
+            neon: false,
+            arm_sha: false,
+            arm_sha512: false,
+            arm_crc: false,
         }
     }
 
@@ -178,6 +215,25 @@ impl CpuFeatures {
         })
     }
 
+    /// Returns NEON only, if this machine has it.
+    pub fn neon() -> Option<CpuFeatures> {
+        features().neon.then_some(CpuFeatures {
+            neon: true,
+            ..CpuFeatures::portable()
+        })
+    }
+
+    /// Returns NEON and the instructions of aarch64 for SHA-1 and SHA-256, and those for CRC-32
+    /// where they exist, too, without those for SHA-512, if this machine has them.
+    pub fn arm_sha() -> Option<CpuFeatures> {
+        features().arm_sha.then_some(CpuFeatures {
+            neon: true,
+            arm_sha: true,
+            arm_crc: features().arm_crc,
+            ..CpuFeatures::portable()
+        })
+    }
+
     /// Returns every distinct value above that this machine can have, [`CpuFeatures::portable`]
     /// first: a test runs through all of them.
     pub fn available() -> Vec<CpuFeatures> {
@@ -186,6 +242,8 @@ impl CpuFeatures {
             CpuFeatures::sha_ni(),
             CpuFeatures::avx2(),
             CpuFeatures::avx512(),
+            CpuFeatures::neon(),
+            CpuFeatures::arm_sha(),
             Some(CpuFeatures::detect()),
         ];
         for cpu in found.into_iter().flatten() {
@@ -204,6 +262,10 @@ impl CpuFeatures {
             (self.sha_ni, "sha-ni"),
             (self.vclmul, "vpclmulqdq"),
             (self.clmul, "pclmulqdq"),
+            (self.neon, "neon"),
+            (self.arm_sha, "sha2"),
+            (self.arm_sha512, "sha512"),
+            (self.arm_crc, "crc"),
         ];
         let names: Vec<&str> = names.iter().filter(|n| n.0).map(|n| n.1).collect();
         if names.is_empty() {
@@ -256,6 +318,34 @@ impl CpuFeatures {
     pub(crate) const fn may_vclmul(self) -> bool {
         self.vclmul
     }
+
+    /// True if NEON kernels may run.
+    #[inline]
+    #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code))]
+    pub(crate) const fn may_neon(self) -> bool {
+        self.neon
+    }
+
+    /// True if kernels of aarch64's instructions for SHA-1 and SHA-256, and of NEON, may run.
+    #[inline]
+    #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code))]
+    pub(crate) const fn may_arm_sha(self) -> bool {
+        self.arm_sha
+    }
+
+    /// True if kernels of aarch64's instructions for SHA-512, and of NEON, may run.
+    #[inline]
+    #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code))]
+    pub(crate) const fn may_arm_sha512(self) -> bool {
+        self.arm_sha512
+    }
+
+    /// True if kernels of aarch64's instructions for CRC-32 may run.
+    #[inline]
+    #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code))]
+    pub(crate) const fn may_arm_crc(self) -> bool {
+        self.arm_crc
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -273,7 +363,23 @@ fn flags() -> Vec<&'static str> {
         .collect()
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(target_arch = "aarch64")]
+fn flags() -> Vec<&'static str> {
+    use std::arch::is_aarch64_feature_detected;
+    // The macro takes literals only.
+    macro_rules! found {
+        ($($name:tt)*) => {
+            [$(($name, is_aarch64_feature_detected!($name))),*]
+        };
+    }
+    found!("neon" "crc" "sha2" "sha3")
+        .into_iter()
+        .filter(|f| f.1)
+        .map(|f| f.0)
+        .collect()
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn flags() -> Vec<&'static str> {
     Vec::new()
 }
@@ -289,6 +395,8 @@ mod tests {
         assert_eq!(all.may_avx2(), CpuFeatures::avx2().is_some());
         assert_eq!(all.may_avx512(), CpuFeatures::avx512().is_some());
         assert_eq!(all.may_sha_ni(), CpuFeatures::sha_ni().is_some());
+        assert_eq!(all.may_neon(), CpuFeatures::neon().is_some());
+        assert_eq!(all.may_arm_sha(), CpuFeatures::arm_sha().is_some());
         let available = CpuFeatures::available();
         assert_eq!(available[0], CpuFeatures::portable());
         assert!(available.contains(&all));
@@ -298,6 +406,7 @@ mod tests {
     fn narrow_kernels_use_nothing_else() {
         let portable = CpuFeatures::portable();
         assert!(!portable.may_avx2() && !portable.may_avx512() && !portable.may_sha_ni());
+        assert!(!portable.may_neon() && !portable.may_arm_sha() && !portable.may_arm_crc());
         assert_eq!(portable.describe(), "portable");
         if let Some(k) = CpuFeatures::avx2() {
             assert!(k.may_avx2() && !k.may_avx512() && !k.may_sha_ni());
@@ -311,6 +420,15 @@ mod tests {
         if let Some(k) = CpuFeatures::sha_ni() {
             assert!(!k.may_avx2() && !k.may_avx512() && k.may_sha_ni());
             assert!(k.describe().starts_with("sha-ni"));
+        }
+        if let Some(k) = CpuFeatures::neon() {
+            assert!(k.may_neon() && !k.may_arm_sha() && !k.may_arm_sha512() && !k.may_arm_crc());
+            assert_eq!(k.describe(), "neon");
+            assert!(CpuFeatures::flags().contains(&"neon"));
+        }
+        if let Some(k) = CpuFeatures::arm_sha() {
+            assert!(k.may_neon() && k.may_arm_sha() && !k.may_arm_sha512());
+            assert!(k.describe().starts_with("neon sha2"));
         }
     }
 
@@ -330,7 +448,7 @@ mod tests {
             clmul: is_x86_feature_detected!("pclmulqdq")
                 && is_x86_feature_detected!("ssse3")
                 && is_x86_feature_detected!("sse4.1"),
-            vclmul: false,
+            ..Features::default()
         };
         let all = Features {
             vclmul: all.avx512 && all.clmul && is_x86_feature_detected!("vpclmulqdq"),

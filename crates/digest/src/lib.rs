@@ -6,6 +6,11 @@
 //! their lengths. XXH3 gets its AVX2 and AVX-512 loops in every build, BLAKE3 and CRC-32C theirs
 //! from their crates, and the CRCs of `cksum` are folded by carry-less multiplication.
 //!
+//! On aarch64 these are two messages interleaved with the instructions for SHA-1, SHA-256 and
+//! SHA-512, where the CPU has them, else four or eight in lanes of NEON (but for SHA-512 and
+//! BLAKE2b), XXH3 in NEON, and the instructions for CRC-32. Targets of 32 bits and big-endian ones
+//! are refused.
+//!
 //! ```
 //! use bc_digest::{Algorithm, Hasher, hash, hash_many};
 //!
@@ -52,6 +57,14 @@
 #![deny(unsafe_code)]
 // The examples of the registry's page run, too.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
+
+#[cfg(target_pointer_width = "32")]
+compile_error!("bc-digest needs a target of 64 bits: lengths of messages are kept in `usize`");
+#[cfg(target_endian = "big")]
+compile_error!(
+    "bc-digest needs a little-endian target: no digest has been compared with its test vectors on \
+     another one, and there is no machine for that"
+);
 
 mod algorithm;
 mod batch;

@@ -49,6 +49,14 @@ fn ways() -> Vec<(&'static str, usize, Update)> {
             ways.push(("vclmul", super::vclmul::LEAST, update));
         }
     }
+    #[cfg(target_arch = "aarch64")]
+    if crate::CpuFeatures::detect().may_arm_crc() {
+        let update: Update = |order, register, data| {
+            let cpu = crate::CpuFeatures::detect();
+            super::arm_crc::update(cpu, order, register, data).expect("the instructions")
+        };
+        ways.push(("arm_crc", 0, update));
+    }
     ways
 }
 
@@ -108,6 +116,21 @@ fn kernels_ask_for_proof() {
     let none = CpuFeatures::portable();
     assert_eq!(clmul::update(none, BitOrder::Normal, 0, &data), None);
     assert_eq!(vclmul::update(none, BitOrder::Normal, 0, &data), None);
+}
+
+/// Checks that the kernel asks for its proof itself: a caller without one is refused.
+#[cfg(target_arch = "aarch64")]
+#[test]
+fn kernels_ask_for_proof() {
+    use super::arm_crc;
+    use crate::CpuFeatures;
+    let data = noise(1024);
+    for cpu in CpuFeatures::available() {
+        let divided = arm_crc::update(cpu, BitOrder::Normal, 0, &data);
+        assert_eq!(divided.is_some(), cpu.may_arm_crc(), "{cpu:?}");
+    }
+    let none = CpuFeatures::portable();
+    assert_eq!(arm_crc::update(none, BitOrder::Normal, 0, &data), None);
 }
 
 /// Checks the values of the catalogue of parametrised CRC algorithms: CRC-32/CKSUM, CRC-32/BZIP2

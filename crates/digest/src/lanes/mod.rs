@@ -3,7 +3,7 @@
 
 pub(crate) mod engine;
 pub(crate) mod family;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod kernels;
 pub(crate) mod message;
 mod portable;

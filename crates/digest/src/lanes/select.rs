@@ -1,6 +1,6 @@
 //! Selection of the kernel for each compression function and instruction set.
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::kernels;
 use super::{LaneKernel, StreamKernel, portable};
 use crate::CpuFeatures;
@@ -41,14 +41,14 @@ impl<W: 'static> Selection<W> {
 
 /// Takes the SIMD kernels for the instruction sets, if there are any, else the portable stream.
 macro_rules! selections {
-    ($($function:ident: $word:ty = $portable:ident;)*) => {$(
-        #[cfg(target_arch = "x86_64")]
+    ($($function:ident: $word:ty = $portable:ident, on $($arch:literal)*;)*) => {$(
+        #[cfg(any($(target_arch = $arch),*))]
         pub(crate) fn $function(cpu: CpuFeatures) -> Selection<$word> {
             kernels::$function::select(cpu)
                 .unwrap_or(Selection::stream_only(&portable::$portable))
         }
 
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(not(any($(target_arch = $arch),*)))]
         pub(crate) fn $function(_cpu: CpuFeatures) -> Selection<$word> {
             Selection::stream_only(&portable::$portable)
         }
@@ -56,9 +56,9 @@ macro_rules! selections {
 }
 
 selections! {
-    md5: u32 = MD5;
-    sha1: u32 = SHA1;
-    sha256: u32 = SHA256;
-    sha512: u64 = SHA512;
-    blake2b: u64 = BLAKE2B;
+    md5: u32 = MD5, on "x86_64" "aarch64";
+    sha1: u32 = SHA1, on "x86_64" "aarch64";
+    sha256: u32 = SHA256, on "x86_64" "aarch64";
+    sha512: u64 = SHA512, on "x86_64" "aarch64";
+    blake2b: u64 = BLAKE2B, on "x86_64";
 }

@@ -1,6 +1,8 @@
 //! The accumulation loop's kernels behind one type.
 #![allow(unsafe_code)] // calls functions of instruction sets that were detected
 
+#[cfg(target_arch = "aarch64")]
+use super::neon;
 use super::{Accumulators, STRIPE, scalar};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512, sse2};
@@ -20,6 +22,8 @@ enum Which {
     Avx2,
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
 }
 
 impl Kernel {
@@ -35,9 +39,18 @@ impl Kernel {
         }
     }
 
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
     #[inline]
-    pub(super) fn select(_kernels: CpuFeatures) -> Kernel {
+    pub(super) fn select(cpu: CpuFeatures) -> Kernel {
+        match cpu.may_neon() {
+            true => Kernel(Which::Neon),
+            false => Kernel(Which::Scalar),
+        }
+    }
+
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    #[inline]
+    pub(super) fn select(_cpu: CpuFeatures) -> Kernel {
         Kernel(Which::Scalar)
     }
 
@@ -57,6 +70,9 @@ impl Kernel {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the value came from a `CpuFeatures` with AVX-512.
             Which::Avx512 => unsafe { avx512::accumulate(acc, stripes, phase) },
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: the value came from a `CpuFeatures` with NEON.
+            Which::Neon => unsafe { neon::accumulate(acc, stripes, phase) },
         }
     }
 
@@ -77,6 +93,9 @@ impl Kernel {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the value came from a `CpuFeatures` with AVX-512.
             Which::Avx512 => unsafe { avx512::whole(stripes, last) },
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: the value came from a `CpuFeatures` with NEON.
+            Which::Neon => unsafe { neon::whole(stripes, last) },
         }
     }
 }

@@ -3,18 +3,16 @@
 //! may be inlined into its functions, and what is not inlined here costs more than it computes.
 
 /// The functions of one instruction set: its name, its register, and what it calls the operations
-/// on 64-bit numbers (`shift_right`, `shift_left`, `add`), on 32-bit ones (`shuffle`, `splat`, `mul`
-/// of every other one to 64 bits) and on bits.
+/// on bits and on 64-bit numbers. `swap` exchanges the two numbers in each 128 bits, `scale` is a
+/// number times [`PRIME32_1`](super::PRIME32_1), and `halves` are the products of the two halves of
+/// each number of a stripe.
 macro_rules! accumulation {
     (
         $feature:literal, $register:ty,
-        load $load:ident, store $store:ident, xor $xor:ident, add $add:ident, mul $mul:ident,
-        shift_right $shift_right:ident, shift_left $shift_left:ident,
-        shuffle $shuffle:ident, splat $splat:ident
+        load $load:ident, store $store:ident, xor $xor:ident, add $add:ident,
+        shift_right $shift_right:ident, swap $swap:ident, scale $scale:ident, halves $halves:ident
     ) => {
-        use super::{
-            Accumulators, BLOCK_STRIPES, LAST_STRIPE_SECRET, PRIME32_1, SECRET, START, STRIPE,
-        };
+        use super::{Accumulators, BLOCK_STRIPES, LAST_STRIPE_SECRET, SECRET, START, STRIPE};
 
         const REGISTERS: usize = STRIPE / size_of::<$register>();
 
@@ -100,12 +98,10 @@ macro_rules! accumulation {
         fn stripe(sums: &mut [$register; REGISTERS], bytes: &[u8; STRIPE], at: usize) {
             let data = load(bytes);
             let secret = secret(at);
+            let products = $halves(std::array::from_fn(|i| $xor(data[i], secret[i])));
             for i in 0..REGISTERS {
-                let key = $xor(data[i], secret[i]);
-                let product = $mul(key, $shift_right::<32>(key));
                 // The words go to their neighbours' sums.
-                let swapped = $shuffle::<0b01_00_11_10>(data[i]);
-                sums[i] = $add(product, $add(sums[i], swapped));
+                sums[i] = $add(products[i], $add(sums[i], $swap(data[i])));
             }
         }
 
@@ -113,16 +109,47 @@ macro_rules! accumulation {
         #[target_feature(enable = $feature)]
         fn scramble(sums: &mut [$register; REGISTERS]) {
             let secret = secret(SECRET.len() - STRIPE);
-            let prime = $splat(PRIME32_1 as i32);
             for i in 0..REGISTERS {
                 let key = $xor($xor(sums[i], $shift_right::<47>(sums[i])), secret[i]);
-                // 64 bits by 32: the low product, and the high one shifted into place.
-                let low = $mul(key, prime);
-                let high = $mul($shift_right::<32>(key), prime);
-                sums[i] = $add(low, $shift_left::<32>(high));
+                sums[i] = $scale(key);
             }
         }
     };
 }
 
+/// The functions `swap`, `scale` and `halves` on x86-64, where a multiplication takes every other
+/// 32-bit number of a register.
+#[cfg(target_arch = "x86_64")]
+macro_rules! multiplications {
+    (
+        $feature:literal, $register:ty, add $add:ident, mul $mul:ident,
+        shift_right $shift_right:ident, shift_left $shift_left:ident,
+        shuffle $shuffle:ident, splat $splat:ident
+    ) => {
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn swap(words: $register) -> $register {
+            $shuffle::<0b01_00_11_10>(words)
+        }
+
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn scale(key: $register) -> $register {
+            let prime = $splat(super::PRIME32_1 as i32);
+            // 64 bits by 32: the low product, and the high one shifted into place.
+            let low = $mul(key, prime);
+            let high = $mul($shift_right::<32>(key), prime);
+            $add(low, $shift_left::<32>(high))
+        }
+
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn halves(keys: [$register; REGISTERS]) -> [$register; REGISTERS] {
+            keys.map(|key| $mul(key, $shift_right::<32>(key)))
+        }
+    };
+}
+
 pub(super) use accumulation;
+#[cfg(target_arch = "x86_64")]
+pub(super) use multiplications;

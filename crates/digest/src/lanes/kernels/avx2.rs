@@ -1,6 +1,14 @@
-//! Loading message words for AVX2 kernels: lane `l` of vector `j` is word `j` of message `l`.
+//! AVX2 for kernels: loading message words, so that lane `l` of vector `j` is word `j` of message
+//! `l`, and what the texts for lanes of 32-bit words call ([`super`]).
 
 use core::arch::x86_64::*;
+
+/// A word of each of [`LANES`] messages.
+pub(super) type Words = __m256i;
+/// 32-bit words of a register.
+pub(super) const LANES: usize = 8;
+/// The number of instructions decides: the next one can start after a cycle.
+pub(super) const LATENCY_DECIDES: bool = false;
 
 /// Loads 16 bytes at `data[l] + offset` of eight messages and transposes them: element `l` of
 /// result `j` is the `j`-th of four 32-bit words of message `l`.
@@ -38,13 +46,97 @@ pub(super) unsafe fn load_4x8(data: &[*const u8], offset: usize) -> [__m256i; 4]
 /// `data` has 8 pointers, each readable for 64 bytes at `offset`.
 #[target_feature(enable = "avx2")]
 #[inline]
-pub(super) unsafe fn load_16x8(data: &[*const u8], offset: usize) -> [__m256i; 16] {
+pub(super) unsafe fn load_block(data: &[*const u8], offset: usize) -> [__m256i; 16] {
     let mut words = [_mm256_setzero_si256(); 16];
     for (q, quad) in words.as_chunks_mut::<4>().0.iter_mut().enumerate() {
         // SAFETY: as for this function.
         *quad = unsafe { load_4x8(data, offset + 16 * q) };
     }
     words
+}
+
+/// Loads a word of each message.
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) fn load_row(row: &[u32; LANES]) -> __m256i {
+    // SAFETY: a row is 32 bytes.
+    unsafe { _mm256_loadu_si256(row.as_ptr().cast()) }
+}
+
+/// Stores a word of each message.
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) fn store_row(row: &mut [u32; LANES], v: __m256i) {
+    // SAFETY: a row is 32 bytes.
+    unsafe { _mm256_storeu_si256(row.as_mut_ptr().cast(), v) };
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) fn splat_32(word: u32) -> __m256i {
+    _mm256_set1_epi32(word as i32)
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) fn add_32(x: __m256i, y: __m256i) -> __m256i {
+    _mm256_add_epi32(x, y)
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) fn keep_sum(x: __m256i) -> __m256i {
+    x
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) fn xor(x: __m256i, y: __m256i) -> __m256i {
+    _mm256_xor_si256(x, y)
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) fn xor3(x: __m256i, y: __m256i, z: __m256i) -> __m256i {
+    xor(xor(x, y), z)
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) fn choose(x: __m256i, y: __m256i, z: __m256i) -> __m256i {
+    xor(_mm256_and_si256(xor(y, z), x), z)
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) fn choose_early(x: __m256i, y: __m256i, z: __m256i) -> __m256i {
+    _mm256_or_si256(_mm256_and_si256(x, y), _mm256_andnot_si256(x, z))
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) fn majority(
+    _x: __m256i,
+    y: __m256i,
+    _z: __m256i,
+    x_xor_y: __m256i,
+    y_xor_z: __m256i,
+) -> __m256i {
+    xor(_mm256_and_si256(x_xor_y, y_xor_z), y)
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) fn xor_or_not(x: __m256i, y: __m256i, z: __m256i) -> __m256i {
+    let not_z = xor(z, _mm256_set1_epi32(-1));
+    xor(_mm256_or_si256(not_z, y), x)
+}
+
+/// Shifts each 32-bit word right.
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) fn shift_right_32<const BITS: i32>(v: __m256i) -> __m256i {
+    _mm256_srli_epi32::<BITS>(v)
 }
 
 /// Reverses the bytes of each 32-bit word.

@@ -1,6 +1,22 @@
-//! Loading message words for AVX-512 kernels: lane `l` of vector `j` is word `j` of message `l`.
+//! AVX-512 for kernels: loading message words, so that lane `l` of vector `j` is word `j` of message
+//! `l`, and what the texts for lanes of 32-bit words call ([`super`]).
 
 use core::arch::x86_64::*;
+
+/// A word of each of [`LANES`] messages.
+pub(super) type Words = __m512i;
+/// 32-bit words of a register.
+pub(super) const LANES: usize = 16;
+/// Vector instructions take at least two cycles on Zen 5, so the longest chain of them decides.
+pub(super) const LATENCY_DECIDES: bool = true;
+
+// Truth tables for `vpternlogd`: bit `4a + 2b + c` is the value of the function at (a, b, c). The
+// result replaces a: which of a function's arguments that is decides how many have to be copied.
+const XOR3: i32 = 0x96;
+const CHOOSE: i32 = 0xca; // a ? b : c
+const CHOOSE_EARLY: i32 = 0xe4; // c ? a : b
+const MAJORITY: i32 = 0xe8;
+const XOR_OR_NOT: i32 = 0x39; // b ^ (a | !c)
 
 /// Loads the 64-byte block at `data[l] + offset` of sixteen messages and transposes it: element
 /// `l` of result `j` is word `j` of message `l`.
@@ -14,7 +30,7 @@ use core::arch::x86_64::*;
 /// `data` has 16 pointers, each readable for 64 bytes at `offset`.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
-pub(super) unsafe fn load_16x16(data: &[*const u8], offset: usize) -> [__m512i; 16] {
+pub(super) unsafe fn load_block(data: &[*const u8], offset: usize) -> [__m512i; 16] {
     let row = |l: usize| {
         // SAFETY: the caller vouches for 64 readable bytes; the load needs no alignment.
         unsafe { _mm512_loadu_si512(data[l].add(offset).cast()) }
@@ -85,6 +101,91 @@ pub(super) fn keep_sum(mut x: __m512i) -> __m512i {
         core::arch::asm!("/* {0} */", inout(zmm_reg) x, options(pure, nomem, nostack, preserves_flags));
     }
     x
+}
+
+/// Loads a word of each message.
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn load_row(row: &[u32; LANES]) -> __m512i {
+    // SAFETY: a row is 64 bytes.
+    unsafe { _mm512_loadu_si512(row.as_ptr().cast()) }
+}
+
+/// Stores a word of each message.
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn store_row(row: &mut [u32; LANES], v: __m512i) {
+    // SAFETY: a row is 64 bytes.
+    unsafe { _mm512_storeu_si512(row.as_mut_ptr().cast(), v) };
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn splat_32(word: u32) -> __m512i {
+    _mm512_set1_epi32(word as i32)
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn add_32(x: __m512i, y: __m512i) -> __m512i {
+    _mm512_add_epi32(x, y)
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn xor(x: __m512i, y: __m512i) -> __m512i {
+    _mm512_xor_si512(x, y)
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn xor3(x: __m512i, y: __m512i, z: __m512i) -> __m512i {
+    _mm512_ternarylogic_epi32::<XOR3>(z, x, y)
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn choose(x: __m512i, y: __m512i, z: __m512i) -> __m512i {
+    _mm512_ternarylogic_epi32::<CHOOSE>(x, y, z)
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn choose_early(x: __m512i, y: __m512i, z: __m512i) -> __m512i {
+    _mm512_ternarylogic_epi32::<CHOOSE_EARLY>(y, z, x)
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn majority(
+    x: __m512i,
+    y: __m512i,
+    z: __m512i,
+    _x_xor_y: __m512i,
+    _y_xor_z: __m512i,
+) -> __m512i {
+    _mm512_ternarylogic_epi32::<MAJORITY>(x, y, z)
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn xor_or_not(x: __m512i, y: __m512i, z: __m512i) -> __m512i {
+    _mm512_ternarylogic_epi32::<XOR_OR_NOT>(y, x, z)
+}
+
+/// Shifts each 32-bit word right.
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn shift_right_32<const BITS: u32>(v: __m512i) -> __m512i {
+    _mm512_srli_epi32::<BITS>(v)
+}
+
+/// Rotates each 32-bit word right. `LEFT` is `32 - RIGHT`.
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn rotate_right_32<const RIGHT: i32, const LEFT: i32>(v: __m512i) -> __m512i {
+    const { assert!(RIGHT + LEFT == 32) };
+    _mm512_ror_epi32::<RIGHT>(v)
 }
 
 /// Reverses the bytes of each 32-bit word.

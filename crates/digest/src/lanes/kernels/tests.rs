@@ -151,6 +151,7 @@ fn sha512_agrees_with_portable() {
     });
 }
 
+#[cfg(target_arch = "x86_64")]
 #[test]
 fn blake2b_agrees_with_portable() {
     check(&Function {

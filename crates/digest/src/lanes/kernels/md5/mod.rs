@@ -1,50 +1,23 @@
 //! MD5 compression.
 
-mod avx2;
-mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod arm;
+mod lanes;
 mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
-use crate::CpuFeatures;
-use crate::lanes::select::Selection;
-use crate::lanes::{LaneKernel, StreamKernel};
+use crate::lanes::StreamKernel;
+#[cfg(target_arch = "aarch64")]
+pub(crate) use arm::select;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86::select;
 
-/// 15.5 GB/s. One register (16 messages) is at half of that, for the latency of MD5's one chain;
-/// three and four are slower, their buffers crowding the L1 cache.
-static AVX512: LaneKernel<u32> = LaneKernel {
-    name: "md5/avx512x32",
-    lanes: 32,
-    compress: avx512::compress::<2>,
-};
-/// 5.4 GB/s. One register is at half of that; three are at 7.1, for the latency of Zen 5, which has
-/// AVX-512 anyway.
-static AVX2: LaneKernel<u32> = LaneKernel {
-    name: "md5/avx2x16",
-    lanes: 16,
-    compress: avx2::compress::<2>,
-};
 /// 0.92 GB/s, the md-5 crate 0.73.
 static SCALAR: StreamKernel<u32> = StreamKernel {
     name: "md5/scalar",
     compress: scalar::compress,
 };
-
-/// Returns the best kernels.
-pub(crate) fn select(cpu: CpuFeatures) -> Option<Selection<u32>> {
-    // 1/32 of 15.5 GB/s and 2/16 of 5.4 GB/s are less than 0.92 GB/s.
-    let (lanes, few_up_to) = if cpu.may_avx512() {
-        (Some(&AVX512), 1)
-    } else if cpu.may_avx2() {
-        (Some(&AVX2), 2)
-    } else {
-        (None, 0)
-    };
-    Some(Selection {
-        lanes,
-        stream: &SCALAR,
-        few: None,
-        few_up_to,
-    })
-}
 
 /// RFC 1321, section 3.4: `floor(2^32 * abs(sin(i + 1)))`.
 const K: [u32; 64] = [

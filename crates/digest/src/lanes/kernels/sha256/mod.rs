@@ -1,83 +1,21 @@
 //! SHA-256 and SHA-224 compression: the two differ only in the initial state.
 
-mod avx2;
+#[cfg(target_arch = "aarch64")]
+mod arm;
+#[cfg(target_arch = "aarch64")]
+mod arm_sha;
+#[cfg(target_arch = "x86_64")]
 mod avx2_schedule;
-mod avx512;
+mod lanes;
+#[cfg(target_arch = "x86_64")]
 mod sha_ni;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
-use super::may_bmi2;
-use crate::CpuFeatures;
-use crate::lanes::select::Selection;
-use crate::lanes::{LaneKernel, StreamKernel};
-
-/// 7.2 GB/s.
-static AVX512: LaneKernel<u32> = LaneKernel {
-    name: "sha256/avx512x16",
-    lanes: avx512::LANES,
-    compress: avx512::compress,
-};
-/// 2.0 GB/s.
-static AVX2: LaneKernel<u32> = LaneKernel {
-    name: "sha256/avx2x8",
-    lanes: avx2::LANES,
-    compress: avx2::compress,
-};
-/// 3.8 GB/s.
-static SHA_NI_4: LaneKernel<u32> = LaneKernel {
-    name: "sha256/sha-ni x4",
-    lanes: 4,
-    compress: sha_ni::compress_interleaved::<4>,
-};
-/// 3.2 GB/s.
-static SHA_NI_2: LaneKernel<u32> = LaneKernel {
-    name: "sha256/sha-ni x2",
-    lanes: 2,
-    compress: sha_ni::compress_interleaved::<2>,
-};
-/// 2.1 GB/s.
-static SHA_NI: StreamKernel<u32> = StreamKernel {
-    name: "sha256/sha-ni",
-    compress: sha_ni::compress,
-};
-/// 0.72 GB/s; OpenSSL 3.0 without the SHA extensions 0.75, the plain code of the sha2 crate 0.4.
-static AVX2_SCHEDULE: StreamKernel<u32> = StreamKernel {
-    name: "sha256/avx2+bmi2",
-    compress: avx2_schedule::compress,
-};
-
-/// Returns the best kernels, if any of `cpu` helps.
-pub(crate) fn select(cpu: CpuFeatures) -> Option<Selection<u32>> {
-    if cpu.may_sha_ni() {
-        // n messages in 16 lanes run at n/16 of 7.2 GB/s: 7 hardly at the speed of two interleaved.
-        // Nor do 3 in 4 lanes.
-        let (lanes, few_up_to) = if cpu.may_avx512() {
-            (&AVX512, 7)
-        } else {
-            (&SHA_NI_4, 3)
-        };
-        Some(Selection {
-            lanes: Some(lanes),
-            stream: &SHA_NI,
-            few: Some(&SHA_NI_2),
-            few_up_to,
-        })
-    } else if may_bmi2(cpu) {
-        // 1/16 of 7.2 GB/s and 2/8 of 2.0 GB/s are less than 0.72 GB/s.
-        let (lanes, few_up_to) = if cpu.may_avx512() {
-            (&AVX512, 1)
-        } else {
-            (&AVX2, 2)
-        };
-        Some(Selection {
-            lanes: Some(lanes),
-            stream: &AVX2_SCHEDULE,
-            few: None,
-            few_up_to,
-        })
-    } else {
-        None
-    }
-}
+#[cfg(target_arch = "aarch64")]
+pub(crate) use arm::select;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86::select;
 
 /// FIPS 180-4, section 4.2.2: the first 32 bits of the fractional parts of the cube roots of the
 /// first 64 primes.

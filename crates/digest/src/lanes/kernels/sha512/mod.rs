@@ -1,50 +1,22 @@
 //! SHA-512, SHA-384 and SHA-512/256 compression: they differ only in the initial state.
 
+#[cfg(target_arch = "aarch64")]
+mod arm;
+#[cfg(target_arch = "aarch64")]
+mod arm_sha512;
+#[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx2_schedule;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
-use super::may_bmi2;
-use crate::CpuFeatures;
-use crate::lanes::select::Selection;
-use crate::lanes::{LaneKernel, StreamKernel};
-
-/// 5.8 GB/s.
-static AVX512: LaneKernel<u64> = LaneKernel {
-    name: "sha512/avx512x8",
-    lanes: avx512::LANES,
-    compress: avx512::compress,
-};
-/// 1.65 GB/s.
-static AVX2: LaneKernel<u64> = LaneKernel {
-    name: "sha512/avx2x4",
-    lanes: avx2::LANES,
-    compress: avx2::compress,
-};
-/// 1.12 GB/s; OpenSSL 3.0 1.18, the sha2 crate 0.90.
-static AVX2_SCHEDULE: StreamKernel<u64> = StreamKernel {
-    name: "sha512/avx2+bmi2",
-    compress: avx2_schedule::compress,
-};
-
-/// Returns the best kernels, if any of `cpu` helps.
-pub(crate) fn select(cpu: CpuFeatures) -> Option<Selection<u64>> {
-    if !may_bmi2(cpu) {
-        return None;
-    }
-    // 1/8 of 5.8 GB/s and 2/4 of 1.65 GB/s are less than 1.12 GB/s.
-    let (lanes, few_up_to) = if cpu.may_avx512() {
-        (&AVX512, 1)
-    } else {
-        (&AVX2, 2)
-    };
-    Some(Selection {
-        lanes: Some(lanes),
-        stream: &AVX2_SCHEDULE,
-        few: None,
-        few_up_to,
-    })
-}
+#[cfg(target_arch = "aarch64")]
+pub(crate) use arm::select;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86::select;
 
 /// FIPS 180-4, section 4.2.3: the first 64 bits of the fractional parts of the cube roots of the
 /// first 80 primes.
