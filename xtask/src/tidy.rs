@@ -143,6 +143,11 @@ const RULES: &[Rule] = &[
         may_use: &[BASE, ENGINES],
     },
     Rule {
+        package: "bit-crafts-python",
+        licence: GPL,
+        may_use: &[&["bit-crafts"]],
+    },
+    Rule {
         package: "xtask",
         licence: GPL,
         may_use: &[&["bc-digest", "bc-testkit", "bc-walk", "bc-pool"]],

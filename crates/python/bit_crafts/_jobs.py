@@ -1,0 +1,128 @@
+"""Jobs as their callers see them: progress, and items that come one by one."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, Optional, Protocol, TypeVar, Union, cast
+
+from . import _native
+from ._errors import UsageError
+from ._results import Progress
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class ProgressBar(Protocol):
+    """A bar such as those of tqdm."""
+
+    n: Any
+    total: Any
+
+    def update(self, n: Any = 1) -> Any:
+        """Adds to the bar."""
+
+
+#: A function that is called with a `Progress`, ten times a second and at the end, or a bar of tqdm.
+#: A bar with `unit="B"` counts bytes, any other files. It is called by the thread that waits for the
+#: result. An exception in it ends the job.
+ProgressArg = Union[Callable[[Progress], object], ProgressBar, None]
+
+Report = Callable[[int, int, Optional[int], Optional[int]], object]
+Call = tuple[Optional[int], Optional[_native.Cancel], bool, bool]
+
+
+def reporter(progress: ProgressArg) -> Optional[Report]:
+    """Makes of `progress` what a job calls."""
+    if progress is None:
+        return None
+    if hasattr(progress, "update") and hasattr(progress, "total"):
+        return _of_bar(cast(ProgressBar, progress))
+    if callable(progress):
+        call = progress
+        return lambda *now: call(Progress(*now))
+    kind = type(progress).__name__
+    raise TypeError(f"progress: expected a callable or a bar of tqdm, not {kind}")
+
+
+def _of_bar(bar: ProgressBar) -> Report:
+    counts_bytes = getattr(bar, "unit", None) == "B"
+
+    def report(files: int, bytes: int, files_total: Optional[int], total: Optional[int]) -> None:
+        done, all = (bytes, total) if counts_bytes else (files, files_total)
+        if all is not None:
+            bar.total = all
+        bar.update(done - bar.n)
+
+    return report
+
+
+def call(
+    threads: Optional[int],
+    cancel: Optional[_native.Cancel],
+    progress: ProgressArg,
+    streams: bool = False,
+) -> Call:
+    """Puts the means of a job together."""
+    if threads is not None:
+        threads = operator.index(threads)
+        if threads < 1:
+            raise UsageError(f"threads: {threads} are too few")
+    if cancel is not None and not isinstance(cancel, _native.Cancel):
+        raise TypeError(f"cancel: expected a Cancel, not {type(cancel).__name__}")
+    return (threads, cancel, streams, progress is not None)
+
+
+class Stream(Generic[T, R]):
+    """Items of a job, one by one, while it is at work: an iterator, and a context manager that ends
+    the job early. The job waits while thousands of items are not taken.
+    """
+
+    def __init__(self, job: _native.Job[T, R], progress: ProgressArg) -> None:
+        self._job = job
+        self._report = reporter(progress)
+        self._result: list[R] = []
+        self._items = self._all()
+
+    def _all(self) -> Iterator[T]:
+        while True:
+            items = self._job.items(self._report)
+            if items is None:
+                # It raises what the job ended with.
+                self._result.append(self._job.result(self._report))
+                return
+            yield from items
+
+    def __iter__(self) -> Iterator[T]:
+        return self._items
+
+    def __next__(self) -> T:
+        return next(self._items)
+
+    def result(self) -> R:
+        """Returns the result, without its items. Those that were not taken are passed over."""
+        for _ in self._items:
+            pass
+        if not self._result:
+            raise UsageError("the job was closed, and has no result")
+        return self._result[0]
+
+    def close(self) -> None:
+        """Ends the job, if it is at work, and waits for its end."""
+        self._job.close()
+        self._items = iter(())
+
+    def __enter__(self) -> Stream[T, R]:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        self.close()

@@ -1,0 +1,69 @@
+//! The compiled half of the Python package `bit_crafts`: the jobs of the library's front page, as
+//! functions that start them. What users call is in `bit_crafts/__init__.py`.
+//!
+//! # Invariants
+//!
+//! - A job runs on a thread of its own, which never touches the interpreter. The thread that wants
+//!   its result waits without holding the interpreter, and wakes to look for signals.
+//! - Paths are bytes; Python has them as its own functions do (`os.fsencode`, `os.fsdecode`).
+//! - Nothing is converted before it is asked for: results stay here, and their items become Python
+//!   objects one by one.
+
+#![forbid(unsafe_code)]
+
+mod copy;
+mod errors;
+mod find;
+mod hash;
+mod hasher;
+mod integrity;
+mod items;
+mod job;
+mod manifest;
+mod options;
+mod paths;
+mod prune;
+
+#[pyo3::pymodule]
+mod _native {
+    use std::sync::OnceLock;
+
+    use pyo3::exceptions::PyImportError;
+    use pyo3::prelude::*;
+
+    /// Refuses every interpreter of the process but the first that imports it: what is kept here
+    /// would be of another one, and its objects must never meet.
+    #[pymodule_init]
+    fn belong_to_one_interpreter(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        static HOME: OnceLock<usize> = OnceLock::new();
+        let sys = module.py().import("sys")?.as_ptr() as usize;
+        match *HOME.get_or_init(|| sys) == sys {
+            true => Ok(()),
+            false => Err(PyImportError::new_err(
+                "bit_crafts is for one interpreter of a process, and another one has imported it",
+            )),
+        }
+    }
+
+    #[pymodule_export]
+    use crate::copy::{copy, move_files, restore};
+    #[pymodule_export]
+    use crate::find::{directories, duplicates, unique};
+    #[pymodule_export]
+    use crate::hash::{check, hash};
+    #[pymodule_export]
+    use crate::hasher::{Hasher, algorithms};
+    #[pymodule_export]
+    use crate::integrity::{diff, manifest, update, verify};
+    #[pymodule_export]
+    use crate::items::{Items, ItemsIterator};
+    #[cfg(debug_assertions)]
+    #[pymodule_export]
+    use crate::job::panic;
+    #[pymodule_export]
+    use crate::job::{CancelToken, Job};
+    #[pymodule_export]
+    use crate::manifest::{columns, entries, header};
+    #[pymodule_export]
+    use crate::prune::{prune, undo};
+}

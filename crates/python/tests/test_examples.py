@@ -1,0 +1,105 @@
+"""Examples in the documentation, types, and the programs in `examples`."""
+
+import doctest
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import bit_crafts
+import bit_crafts._manifest
+import pytest
+
+PACKAGE = pathlib.Path(__file__).parent.parent
+DOCUMENTED = [
+    bit_crafts,
+    bit_crafts.Cancel,
+    bit_crafts.Hasher,
+    bit_crafts.Manifest,
+    *(getattr(bit_crafts, name) for name in bit_crafts.__all__ if name.islower()),
+]
+
+
+@pytest.mark.parametrize("item", DOCUMENTED, ids=lambda item: getattr(item, "__name__", "set"))
+def test_examples_of_the_documentation(item: object) -> None:
+    if not callable(item) and item is not bit_crafts:
+        pytest.skip("a value, without an example")
+    if item in (bit_crafts.read_manifest, bit_crafts.Manifest):
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    text = getattr(item, "__doc__")
+    assert text and ">>>" in text, "no example"
+    name = getattr(item, "__name__")
+    test = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
+    shown: list[str] = []
+    failed = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=shown.append)
+    assert failed.failed == 0, "".join(shown)
+
+
+def python(*arguments: object) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, *map(os.fspath, arguments)], capture_output=True, text=True
+    )
+
+
+def test_types_are_strict() -> None:
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    for checked in ([PACKAGE / "bit_crafts"], sorted((PACKAGE / "examples").glob("*.py"))):
+        settings = PACKAGE / "pyproject.toml"
+        done = python("-m", "mypy", "--strict", "--config-file", settings, *checked)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_types_are_those_of_the_compiled_half() -> None:
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    # A debug build has a function more.
+    options = ("--ignore-missing-stub", "--mypy-config-file", PACKAGE / "pyproject.toml")
+    done = python("-m", "mypy.stubtest", "bit_crafts._native", *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_programs_are_short() -> None:
+    programs = sorted((PACKAGE / "examples").glob("*.py"))
+    assert len(programs) == 4
+    for program in programs:
+        assert len(program.read_text().splitlines()) <= 40, program
+
+
+def example(name: str, *arguments: str) -> subprocess.CompletedProcess:
+    return python(PACKAGE / "examples" / name, *arguments)
+
+
+def test_the_photo_importer() -> None:
+    shutil.copy("photos/c.raw", "backup/known.raw")
+    done = example("import_photos.py", "photos", "backup")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "1 imported, 1 known\n"
+    assert sorted(os.listdir("backup")) == ["a.jpg", "known.raw"]
+    pathlib.Path("photos/a.jpg").write_text("another picture")
+    done = example("import_photos.py", "photos", "backup")
+    # The old content is still there, under its other name.
+    assert done.stdout == "1 imported, 2 known\n"
+    assert sorted(os.listdir("backup")) == ["a-2.jpg", "a.jpg", "known.raw"]
+    assert example("import_photos.py", ".", "backup").returncode == 1
+
+
+def test_the_verifier() -> None:
+    assert example("check_backup.py", "photos", "record").stdout == "3 files recorded\n"
+    assert example("check_backup.py", "photos", "record").returncode == 0
+    stat = os.stat("photos/a.jpg")
+    pathlib.Path("photos/a.jpg").write_text("PICTURE")
+    os.utime("photos/a.jpg", ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    done = example("check_backup.py", "photos", "record")
+    assert done.returncode == 3 and "damaged: a.jpg\n" in done.stdout
+
+
+def test_the_cache() -> None:
+    done = example("content_cache.py", "cache", "photos/a.jpg", "photos/b.jpg")
+    assert done.stdout == "photos/a.jpg: 1 words, counted\nphotos/b.jpg: 1 words, known\n"
+
+
+def test_the_service() -> None:
+    done = example("service.py", "photos", "backup", "gone")
+    assert done.returncode == 1
+    assert "photos: 3 files\n" in done.stdout and "backup: 0 files\n" in done.stdout
+    assert "gone: stat: No such file or directory" in done.stderr
