@@ -47,6 +47,10 @@ fn duplicates_go_and_come_back() {
     assert!(error.to_string().contains("journal"), "{error}");
 
     let planned = prune(RunMode::DryRun).run(&search, &means).unwrap();
+    let mut heard = Vec::new();
+    let each = |step| heard.push(step);
+    let passed = prune(RunMode::DryRun).run_each(&search, &means, each);
+    assert!(passed.unwrap().steps.is_empty() && heard == planned.steps);
     assert!(planned.dry_run && planned.journal.is_none());
     assert_eq!((planned.changed, planned.steps.len()), (1, 1));
     let step = &planned.steps[0].step;

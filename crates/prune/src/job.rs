@@ -11,7 +11,7 @@ use bc_find::{Search, Searched, Subtrees};
 use bc_fs::PathError;
 use bc_fs::place::Way;
 use bc_walk::job::{
-    Error, ErrorKind, Means, Progress, missing, path_of, require, unless_cancelled,
+    Error, ErrorKind, Guarded, Means, Progress, missing, path_of, require, unless_cancelled,
 };
 
 use crate::journal::Journal;
@@ -59,10 +59,45 @@ impl PruneOptions {
     /// not there and is in none that is; if another user's symbolic link is on the way to a path; if
     /// it was cancelled, which leaves what is done as it is; if a worker panicked. Failures of single files are in the result.
     pub fn run(&self, search: &Search, means: &Means<'_>) -> Result<Pruned, Error> {
+        let mut steps = Vec::new();
+        let mut pruned = self.pruned(search, means, &mut |step| steps.push(step))?;
+        pruned.steps = steps;
+        let cancelled = pruned.cancelled;
+        unless_cancelled(pruned, cancelled)
+    }
+
+    /// Does the same as [`run`](PruneOptions::run), and calls `each` with one step after the other, as
+    /// they are done; the list in the result is empty. It is called by the caller's own thread. After
+    /// a panic in it, it is not called again; the job is done to its end, and then the panic goes on
+    /// out of this function.
+    ///
+    /// # Errors
+    /// As of `run`.
+    pub fn run_each(
+        &self,
+        search: &Search,
+        means: &Means<'_>,
+        each: impl FnMut(PruneStep),
+    ) -> Result<Pruned, Error> {
+        let mut each = Guarded::new(each);
+        let pruned = self.pruned(search, means, &mut |step| each.call(step));
+        each.end();
+        let pruned = pruned?;
+        let cancelled = pruned.cancelled;
+        unless_cancelled(pruned, cancelled)
+    }
+
+    /// Finds and prunes; a result of what was cancelled says so.
+    fn pruned(
+        &self,
+        search: &Search,
+        means: &Means<'_>,
+        each: &mut dyn FnMut(PruneStep),
+    ) -> Result<Pruned, Error> {
         let (progress, steps) = (ScanProgress::default(), StepCounts::default());
         means.run(
             || steps.after(progress.now()),
-            || self.search_and_prune(search, means, &progress, &steps),
+            || self.search_and_prune(search, means, &progress, &steps, each),
         )
     }
 
@@ -72,6 +107,7 @@ impl PruneOptions {
         means: &Means<'_>,
         progress: &ScanProgress,
         steps: &StepCounts,
+        each: &mut dyn FnMut(PruneStep),
     ) -> Result<Pruned, Error> {
         if self.journal.is_none() && self.mode == RunMode::Execute {
             return Err(Error::usage(
@@ -102,9 +138,8 @@ impl PruneOptions {
             dry_run: self.mode == RunMode::DryRun,
             ..Pruned::default()
         };
-        options.act(groups, means, steps, &mut pruned)?;
-        let cancelled = pruned.cancelled;
-        unless_cancelled(pruned, cancelled)
+        options.act(groups, means, steps, &mut pruned, each)?;
+        Ok(pruned)
     }
 
     /// Refuses to move files into a reference, where nothing is to change, or to a place where the
@@ -132,6 +167,7 @@ impl PruneOptions {
         means: &Means<'_>,
         steps: &StepCounts,
         pruned: &mut Pruned,
+        each: &mut dyn FnMut(PruneStep),
     ) -> Result<(), Error> {
         let cancel = means.cancelled_by();
         let mut journal = match &self.journal {
@@ -147,7 +183,7 @@ impl PruneOptions {
         let mut hear = |event: PruneEvent| {
             let is_step = matches!(event, PruneEvent::Step(..));
             steps.done.fetch_add(u64::from(is_step), Relaxed);
-            pruned.hear(event);
+            pruned.hear(event, each);
         };
         let summary = prune(groups, self, journal.as_mut(), cancel, &mut hear);
         if summary.groups > 0 {
@@ -202,7 +238,7 @@ impl StepCounts {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Pruned {
-    /// Step for each file that was to be given up, with its outcome.
+    /// Step for each file that was to be given up, with its outcome. Empty if they went to a callback.
     pub steps: Vec<PruneStep>,
     /// Groups of equal files that were looked at.
     pub groups: u64,
@@ -224,12 +260,12 @@ pub struct Pruned {
 }
 
 impl Pruned {
-    fn hear(&mut self, event: PruneEvent) {
+    fn hear(&mut self, event: PruneEvent, each: &mut dyn FnMut(PruneStep)) {
         self.errors.extend(event.failure());
         match event {
             PruneEvent::Step(step, outcome) => {
                 self.cancelled |= matches!(outcome, StepOutcome::Skipped(Skip::Cancelled));
-                self.steps.push(PruneStep { step, outcome });
+                each(PruneStep { step, outcome });
             }
             PruneEvent::Journal(skip) => {
                 let path = self.journal.clone().unwrap_or_default();
