@@ -39,7 +39,7 @@ impl Hint {
 
     /// Returns the algorithm of an untagged digest of `length` bytes; None if the line cannot be
     /// one (so it is improperly formatted).
-    pub(crate) fn resolve(self, length: usize) -> Option<Algorithm> {
+    pub fn resolve(self, length: usize) -> Option<Algorithm> {
         if let Some(algorithm) = self.explicit {
             return (algorithm.digest_len() == length).then_some(algorithm);
         }
@@ -51,7 +51,7 @@ impl Hint {
 
     /// True if [`resolve`](Hint::resolve) would go by the length alone, which several algorithms
     /// share.
-    pub(crate) fn is_guess(self, length: usize) -> bool {
+    pub fn is_guess(self, length: usize) -> bool {
         let by_name = self.name.is_some_and(|a| a.digest_len() == length);
         self.explicit.is_none() && !by_name
     }
