@@ -65,6 +65,18 @@ def test_programs_are_short() -> None:
         assert len(program.read_text().splitlines()) <= 40, program
 
 
+GUIDE = PACKAGE.parent.parent / "src" / "guide" / "program.md"
+
+
+@pytest.mark.skipif(not GUIDE.exists(), reason="no guide beside the package")
+def test_the_guide_shows_them() -> None:
+    blocks = [block.split("```")[0] for block in GUIDE.read_text().split("```python\n")[1:]]
+    programs = {program.read_text() for program in (PACKAGE / "examples").glob("*.py")}
+    assert set(blocks[1:]) == programs
+    first = doctest.DocTestParser().get_doctest(blocks[0], {}, "guide", None, 0)
+    assert doctest.DocTestRunner().run(first).failed == 0
+
+
 def example(name: str, *arguments: str) -> subprocess.CompletedProcess:
     return python(PACKAGE / "examples" / name, *arguments)
 
