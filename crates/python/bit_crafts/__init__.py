@@ -643,6 +643,7 @@ def undo(
     *,
     dry_run: bool = False,
     cancel: Optional[Cancel] = None,
+    progress: ProgressArg = None,
 ) -> Undone:
     """Takes back the steps of a journal, the last one first, each only if the file is still as the
     step left it.
@@ -652,7 +653,8 @@ def undo(
     >>> bit_crafts.undo("steps.jsonl").complete().restored
     1
     """
-    return _native.undo(journal, dry_run, call(None, cancel, None)).result(None)
+    means = call(None, cancel, progress)
+    return _native.undo(journal, dry_run, means).result(reporter(progress))
 
 
 def copy(
