@@ -64,7 +64,7 @@ pub enum DupCommand {
 pub enum ScanFormat {
     /// One of the engine's.
     Report(ReportFormat),
-    /// A page to read in a browser: figures, treemap, table.
+    /// A page to decide on in a browser: figures, treemap, folders, groups.
     Html,
 }
 

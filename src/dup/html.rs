@@ -1,44 +1,37 @@
-//! `bc dup scan --format=html`: the space wasted, its places, and the files that waste it.
+//! `bc dup scan --format=html`: the space wasted, its places, and the groups to decide on.
 
+use bc_find::dirs::Directories;
 use bc_find::groups::FileGroup;
 use bc_find::report::ScanReport;
 use bc_find::scan;
+use bc_fs::path::split;
 use bc_fs::quote::shell_word;
 use bc_prune::{Inode, KeepRules};
+use bc_walk::DirId;
+use serde_json::{Value, json};
 
+use crate::html::data::{Column, DirColumns, packed};
 use crate::html::dirs::{Amount, Dirs, What, parent};
 use crate::html::escape::{Path, Text, shown};
 use crate::html::provenance::absolute;
-use crate::html::table::{
-    NAMES, NameList, NameTag, PageCell, PageColumn, PageRow, PageTable, TaggedName,
-};
-use crate::html::{Page, Tile, map, notes, nothing, tiles};
+use crate::html::{DECIDE, DECISIONS, Page, Tile, map, notes, nothing, tiles};
 use crate::session::progress::{counted, nonzero, size, thousands};
 
-/// Groups that are listed; a page of more is slow to open and to sort.
-pub const LISTED: usize = 1000;
+/// Names of files that a page lists; more would not fit a browser's memory.
+const LISTED: usize = 1_000_000;
 /// Roots that are named, and those that are repeated in a command.
 const ROOTS: usize = 12;
 const FEW: usize = 3;
 
-/// Command that lists all groups, also those that a page leaves out.
-const ALL: &str = "<code>bc dup scan --format=json PATH...</code>";
-
-/// Returns the page.
-pub fn page(report: &ScanReport<'_>) -> Page {
+/// Returns the page; `found` are the directories that are copies of each other, if they were
+/// searched for.
+pub fn page(report: &ScanReport<'_>, found: Option<&Directories>) -> Page {
     let mut dirs = Dirs::default();
-    let mut rows = Vec::new();
-    let mut listed_waste = 0;
-    let groups = report.scan.groups();
-    let count = groups.len();
-    for (number, (found, group)) in groups.zip(report.groups()).enumerate() {
+    for (one, group) in report.scan.groups().zip(report.groups()) {
         let files = KeepRules::default().order(&group);
-        waste_by_directory(&mut dirs, found, &group, &files);
-        if number < LISTED {
-            listed_waste += found.wasted;
-            rows.push(row(found, &group, &files, ALL));
-        }
+        waste_by_directory(&mut dirs, one, &group, &files);
     }
+    let count = report.scan.groups().len();
     let errors = errors(report.errors());
     let mut page = Page {
         command: "dup scan",
@@ -60,22 +53,215 @@ pub fn page(report: &ScanReport<'_>) -> Page {
     };
     waste_map(&mut page, &dirs);
     page.body += &notes("Not judged", "alarm", &errors);
-    page.body += &match count {
-        0 => nothing(
-            "No two files are equal",
-            &format!(
-                "{} {}",
-                compared(report),
-                match errors.len() {
-                    0 => "Nothing can be freed here.",
-                    _ => "What was not judged may have equals.",
-                }
-            ),
-        ),
-        _ => list(report, count, listed_waste, rows).html(),
-    };
+    match count {
+        0 => {
+            page.body += &nothing(
+                "No two files are equal",
+                &format!(
+                    "{} {}",
+                    compared(report),
+                    match errors.len() {
+                        0 => "Nothing can be freed here.",
+                        _ => "What was not judged may have equals.",
+                    }
+                ),
+            );
+        }
+        _ => decisions(&mut page, report, found),
+    }
     page.body += &left_out(report);
     page
+}
+
+/// Adds the groups to decide on, folders first.
+pub fn decisions(page: &mut Page, report: &ScanReport<'_>, found: Option<&Directories>) {
+    let listed = ListedGroups::of(report, found, LISTED);
+    let status = match listed.left_out {
+        0 => String::new(),
+        _ => format!(
+            "{} smaller groups are not on this page; <code>bc dup scan --format=json \
+             PATH...</code> lists all. Figures and map count them.",
+            thousands(listed.left_out)
+        ),
+    };
+    let roots = report.roots.iter();
+    let roots = roots.map(|root| shown(&absolute(root)).into_owned());
+    let data = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "roots": roots.collect::<Vec<_>>(),
+        "reference_roots": report.reference_roots,
+        "folders": found.map(|found| folders(report, found)).unwrap_or_default(),
+        "dirs": Value::from(listed.dirs.dirs),
+        "places": Value::from(listed.places),
+        "groups": columns([
+            ("size", listed.size),
+            ("wasted", listed.wasted),
+            ("files", listed.files),
+        ]),
+        "files": columns([
+            ("names", listed.aliases),
+            ("own", listed.own),
+            ("mtime_ns", listed.mtime_ns),
+            ("ctime_ns", listed.ctime_ns),
+            ("dev", listed.dev),
+            ("ino", listed.ino),
+            ("nlink", listed.nlink),
+            ("reference", listed.reference),
+        ]),
+        "names": columns([
+            ("dir", listed.dir),
+            ("root", listed.root),
+            ("name", listed.name),
+        ]),
+    });
+    page.body += &DECISIONS.replace("{status}", &status);
+    page.script = Some(DECIDE);
+    page.data = packed(&data);
+}
+
+fn columns<const N: usize>(columns: [(&str, Column); N]) -> Value {
+    let columns = columns.into_iter();
+    columns
+        .map(|(name, column)| (name.to_owned(), Value::from(column)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+/// Groups as the page's script reads them (`decide.js`): what prune checks again of each file, in
+/// columns. Values that follow from others are left out.
+#[derive(Default)]
+struct ListedGroups {
+    names: usize,
+    /// Groups after so many names that no more are listed.
+    left_out: u64,
+    dirs: DirColumns,
+    /// The whole paths of these directories.
+    places: Column,
+    // For each group. Wasted is nothing where all files are whole blocks of their own.
+    size: Column,
+    wasted: Column,
+    files: Column,
+    // For each file: the number of its names, bytes of its own, nothing for whole blocks; the time of
+    // its last change, nothing where that of its content is the same; the step from the inode before.
+    aliases: Column,
+    own: Column,
+    mtime_ns: Column,
+    ctime_ns: Column,
+    dev: Column,
+    ino: Column,
+    nlink: Column,
+    reference: Column,
+    // For each name: the step from the directory before, and nothing for the same name again.
+    dir: Column,
+    root: Column,
+    name: Column,
+    last_ino: u64,
+    last_dir: i64,
+    last_name: Vec<u8>,
+}
+
+/// Bytes of a block, in which nearly all file systems count.
+const BLOCK: u64 = 4096;
+
+impl ListedGroups {
+    /// Lists groups until there are `most` names.
+    fn of(report: &ScanReport<'_>, found: Option<&Directories>, most: usize) -> ListedGroups {
+        let mut listed = ListedGroups::default();
+        for (one, group) in report.scan.groups().zip(report.groups()) {
+            match listed.names < most {
+                true => listed.add(one, &group, found),
+                false => listed.left_out += 1,
+            }
+        }
+        listed
+    }
+
+    /// Adds a group, the file to keep first.
+    fn add(&mut self, one: scan::Group<'_>, group: &FileGroup, found: Option<&Directories>) {
+        let own = own_bytes(one);
+        let entries: Vec<_> = one.files().flat_map(|file| file.names).copied().collect();
+        let is_repeated =
+            |name: &usize| found.is_some_and(|found| found.repeated.contains(&entries[*name]));
+        let mut files = KeepRules::default().order(group);
+        for file in &mut files {
+            file.names.retain(|name| !is_repeated(name));
+        }
+        files.retain(|file| !file.names.is_empty());
+        let blocks = one.size.div_ceil(BLOCK) * BLOCK;
+        self.size.word(one.size);
+        let usual = blocks.saturating_mul((files.len() as u64).saturating_sub(1));
+        self.wasted.word(unless(one.wasted, usual));
+        self.files.word(files.len());
+        for file in files {
+            let first = &group.files[file.names[0]];
+            self.aliases.word(file.names.len());
+            self.own.word(unless(own[file.names[0]], blocks));
+            let stamp = first.stamp;
+            self.mtime_ns.word(stamp.mtime_ns);
+            self.ctime_ns.word(unless(stamp.ctime_ns, stamp.mtime_ns));
+            self.dev.word(first.id.dev);
+            self.ino
+                .word(first.id.ino.wrapping_sub(self.last_ino) as i64);
+            self.last_ino = first.id.ino;
+            self.nlink.word(first.nlink);
+            self.reference.word(u8::from(file.protected));
+            for name in file.names {
+                self.add_name(&group.files[name].path, group.files[name].root);
+            }
+        }
+    }
+
+    fn add_name(&mut self, path: &[u8], root: u32) {
+        let (known, name) = (self.dirs.len(), split(path).1);
+        let dir = self.dirs.id(path);
+        if dir == known {
+            self.places.line(shown(parent(&absolute(path))));
+        }
+        self.dir.word(dir - self.last_dir);
+        self.last_dir = dir;
+        self.root.word(root);
+        match name == self.last_name {
+            true => self.name.line(""),
+            false => self.name.line(shown(name)),
+        }
+        self.last_name = name.to_vec();
+        self.names += 1;
+    }
+}
+
+/// Returns a value as text; nothing if it is the usual one.
+fn unless<T: PartialEq + ToString>(value: T, usual: T) -> String {
+    match value == usual {
+        true => String::new(),
+        false => value.to_string(),
+    }
+}
+
+/// Returns directories that are copies of each other, and those that are contained in another one,
+/// which comes first.
+fn folders(report: &ScanReport<'_>, found: &Directories) -> Vec<Value> {
+    let paths = |dirs: &[DirId]| {
+        let paths = dirs.iter().map(|dir| report.listing.dir_path(*dir));
+        let paths = paths.map(|path| shown(&path).into_owned());
+        paths.collect::<Vec<_>>()
+    };
+    let equal = found.groups.iter().map(|group| {
+        json!({
+            "kind": "equal", "paths": paths(&group.dirs), "files": group.files,
+            "bytes": group.bytes, "wasted": group.wasted,
+        })
+    });
+    let contained = found.contained.iter().map(|one| {
+        let kind = match one.is_mutual {
+            true => "same",
+            false => "contained",
+        };
+        json!({
+            "kind": kind, "paths": paths(&[one.within, one.dir]), "files": one.files,
+            "bytes": one.bytes, "wasted": 0,
+        })
+    });
+    equal.chain(contained).collect()
 }
 
 /// Returns the sentence about the files that a search without results compared.
@@ -112,97 +298,6 @@ fn next(report: &ScanReport<'_>) -> String {
     };
     let command = format!("bc dup prune --action=hardlink --dry-run {roots}");
     Text(&shown(command.as_bytes())).to_string()
-}
-
-/// Returns the row of a group; `all` is the command that lists the names that it leaves out.
-pub fn row(
-    found: scan::Group<'_>,
-    group: &FileGroup,
-    files: &[Inode],
-    all: &'static str,
-) -> PageRow {
-    let names = files.iter().enumerate().flat_map(|(nth, file)| {
-        let aliases = file.names.iter().enumerate();
-        aliases.map(move |(alias, index)| (nth, alias, &group.files[*index]))
-    });
-    let listed = names.take(NAMES).map(|(nth, alias, file)| TaggedName {
-        tag: match (nth, alias) {
-            (0, 0) if file.protected => Some(NameTag::Kept("kept: reference".into())),
-            (0, 0) => Some(NameTag::Kept("kept".into())),
-            (_, 0) => file.protected.then_some(NameTag::Other("reference")),
-            _ => Some(NameTag::Other("same file")),
-        },
-        path: file.path.clone(),
-    });
-    let names = NameList {
-        listed: listed.collect(),
-        count: group.files.len(),
-        all,
-    };
-    group_row(found.wasted, found.size, files.len(), names)
-}
-
-/// Returns the row of a group of `copies` files or directories of `each` bytes.
-pub fn group_row(wasted: u64, each: u64, copies: usize, names: NameList) -> PageRow {
-    let bytes = |label, bytes, leads| PageCell::Bytes {
-        label,
-        bytes,
-        leads,
-    };
-    let copies = PageCell::Count {
-        label: "copies",
-        count: copies as u64,
-    };
-    PageRow {
-        class: None,
-        cells: [
-            bytes("wasted", wasted, true),
-            bytes("each", each, false),
-            copies,
-            PageCell::Names(names),
-        ],
-    }
-}
-
-fn list(report: &ScanReport<'_>, count: usize, listed_waste: u64, rows: Vec<PageRow>) -> PageTable {
-    let missing = count.saturating_sub(LISTED);
-    let kept = "Of each group the file marked <span class=tag>kept</span> is the one that \
-                <code>bc dup prune</code> keeps if it is given no <code>--keep</code> rule.";
-    let (status, elsewhere) = if missing == 0 {
-        let status = match count {
-            1 => format!("The only group. {kept}"),
-            _ => format!(
-                "All {} groups, largest waste first. {kept}",
-                thousands(count as u64)
-            ),
-        };
-        (status, String::new())
-    } else {
-        let rest = report.scan.wasted() - listed_waste;
-        let elsewhere = format!(
-            "{} smaller groups, which waste {} together, are not on this page; {ALL} lists all.",
-            thousands(missing as u64),
-            size(rest)
-        );
-        let status = format!(
-            "The {} groups that waste most. {elsewhere} Figures and map count them. {kept}",
-            thousands(LISTED as u64)
-        );
-        (status, elsewhere)
-    };
-    PageTable {
-        title: "Groups of equal files",
-        status,
-        placeholder: "part of a path",
-        columns: [
-            PageColumn::number("Wasted").falling(),
-            PageColumn::number("Size"),
-            PageColumn::number("Copies"),
-            PageColumn::text("Files"),
-        ],
-        rows,
-        elsewhere,
-    }
 }
 
 /// Returns the list of roots searched.
@@ -330,11 +425,7 @@ pub fn waste_by_directory(
     group: &FileGroup,
     files: &[Inode],
 ) {
-    // Bytes that removing a file would free, by index into the group.
-    let own: Vec<u64> = found
-        .files()
-        .flat_map(|file| file.names.iter().map(move |_| file.own))
-        .collect();
+    let own = own_bytes(found);
     let mut left = found.wasted;
     let Some((kept, others)) = files.split_first() else {
         return;
@@ -359,6 +450,13 @@ pub fn waste_by_directory(
     }
 }
 
+/// Returns the bytes that removing a file would free, by index into the group.
+fn own_bytes(found: scan::Group<'_>) -> Vec<u64> {
+    let files = found.files();
+    let own = files.flat_map(|file| file.names.iter().map(move |_| file.own));
+    own.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -370,8 +468,13 @@ mod tests {
     use bc_testkit::TestTree;
     use bc_walk::{Metadata, Symlinks, walk};
 
-    /// The map's total and the search's.
-    fn wasted(tree: &TestTree, roots: &[&str], reference_roots: &[usize]) -> (u64, u64) {
+    /// Calls a function with the report of a search.
+    fn with_report<T>(
+        tree: &TestTree,
+        roots: &[&str],
+        reference_roots: &[usize],
+        each: impl FnOnce(&ScanReport<'_>) -> T,
+    ) -> T {
         let roots: Vec<_> = roots
             .iter()
             .map(|root| tree.join(root).into_os_string())
@@ -399,13 +502,39 @@ mod tests {
             reference_roots,
             started_at: "",
         };
-        let mut dirs = Dirs::default();
-        for (found, group) in report.scan.groups().zip(report.groups()) {
-            let files = KeepRules::default().order(&group);
-            waste_by_directory(&mut dirs, found, &group, &files);
+        each(&report)
+    }
+
+    /// The map's total and the search's.
+    fn wasted(tree: &TestTree, roots: &[&str], reference_roots: &[usize]) -> (u64, u64) {
+        with_report(tree, roots, reference_roots, |report| {
+            let mut dirs = Dirs::default();
+            for (found, group) in report.scan.groups().zip(report.groups()) {
+                let files = KeepRules::default().order(&group);
+                waste_by_directory(&mut dirs, found, &group, &files);
+            }
+            let total = dirs.cells(9).map_or(0, |cell| cell.amount.value);
+            (total, report.scan.wasted())
+        })
+    }
+
+    #[test]
+    fn groups_that_are_too_many_are_counted() {
+        let tree = TestTree::new();
+        for size in 1..=9 {
+            let content = vec![7; size * 5000];
+            tree.write(format!("a/{size}"), &content)
+                .write(format!("b/{size}"), &content);
         }
-        let total = dirs.cells(9).map_or(0, |cell| cell.amount.value);
-        (total, report.scan.wasted())
+        with_report(&tree, &["a", "b"], &[], |report| {
+            let listed = ListedGroups::of(report, None, 7);
+            assert_eq!((listed.names, listed.left_out), (8, 5));
+            let listed = ListedGroups::of(report, None, LISTED);
+            assert_eq!((listed.names, listed.left_out), (18, 0));
+            // The same name again is left out.
+            let names = Value::from(listed.name).to_string();
+            assert!(names.starts_with(r#""9\n\n8\n\n"#), "{names}");
+        });
     }
 
     #[test]

@@ -13,7 +13,8 @@ use super::output;
 use super::plan::{PrunePlan, SearchPlan, mode};
 use super::search::{SearchResult, search};
 use super::{
-    html, interactive, journals, offline, paths, question, references, saved, summary, terminal,
+    dirs, html, interactive, journals, offline, paths, question, references, saved, summary,
+    terminal,
 };
 use crate::files::lists::ListKind;
 use crate::files::output::Output;
@@ -37,13 +38,26 @@ pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
         ScanFormat::Report(format) if format.is_json() => output.json(),
         _ => output.colors(args.common.color),
     };
-    let plan = SearchPlan::new(&session, &args.paths, &args.search, &args.walk, target)?;
+    let mut plan = SearchPlan::new(&session, &args.paths, &args.search, &args.walk, target)?;
+    // A page shows whole directories first; a list of files has none.
+    let has_dirs = args.format == ScanFormat::Html && args.walk.files_from.is_none();
+    if has_dirs {
+        plan.walk_options = dirs::run::of_directories(plan.walk_options);
+    }
     if !plan.manifests.is_empty() && args.format != ScanFormat::Report(ReportFormat::Text) {
         let text =
             "with a manifest as reference there is text only; 'bc dup unique' has JSON and CSV";
         return Err(session.fatal(text));
     }
+    let span = plan.scan.span;
     let found = search(&session, plan)?;
+    let directories = match has_dirs && !session.cancel.is_cancelled() {
+        true => {
+            let options = dirs::run::of_search(&session, &found, span)?;
+            Some(dirs::run::look(&session, &found, &options)?)
+        }
+        false => None,
+    };
     let closing = terminal::closing(&found, &args.paths, "");
     let is_more_said = !closing.is_empty() && !args.common.quiet;
     end_search(session, &found, output, closing, |output| {
@@ -53,7 +67,7 @@ pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
                 terminal::groups(&found, output, is_more_said)
             }
             ScanFormat::Report(format) => output::report(&found.report(), format, output),
-            ScanFormat::Html => html::page(&found.report()).write(output),
+            ScanFormat::Html => html::page(&found.report(), directories.as_ref()).write(output),
         }
     })
 }

@@ -16,7 +16,8 @@ pub struct Amount {
 }
 
 impl Amount {
-    fn add(&mut self, other: Amount) {
+    /// Adds another amount.
+    pub fn add(&mut self, other: Amount) {
         self.value += other.value;
         self.count += other.count;
         self.mark = self.mark.max(other.mark);

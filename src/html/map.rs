@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::dirs::{Amount, Cell, What, parent};
 use super::escape::{Path, Text, fragment, shown};
 use super::treemap::{Rect, squarify};
-use crate::session::progress::thousands;
+use crate::session::progress::{counted, thousands};
 
 /// Cells that fit a screen legibly.
 pub const CELLS: usize = 64;
@@ -109,8 +109,27 @@ fn drawn(cell: &Cell, largest: u64) -> (Cell, Vec<&Cell>) {
     (kept, lumps)
 }
 
-/// Returns the sentence about lumps that are not drawn.
+/// Lumps that have a sentence of their own.
+const LUMPS: usize = 3;
+
+/// Returns the sentences about lumps that are not drawn.
 fn left_out(lumps: &[&Cell], words: &Words<'_>) -> String {
+    if lumps.len() > LUMPS {
+        let mut all = Amount::default();
+        let mut dirs = 0;
+        for lump in lumps {
+            all.add(lump.amount);
+            if let What::Smaller(count) = lump.what {
+                dirs += count as u64;
+            }
+        }
+        return format!(
+            " Not drawn are {} smaller directories of {}: {} together.",
+            thousands(dirs),
+            counted(lumps.len() as u64, "other", "others"),
+            Text(&(words.full)(all)),
+        );
+    }
     let reported = lumps.iter().map(|lump| {
         let What::Smaller(count) = lump.what else {
             return String::new();
@@ -428,6 +447,36 @@ mod tests {
             assert!(!lumps.is_empty());
             assert!(html.contains("<div class=\"map\" id=map"));
         }
+    }
+
+    #[test]
+    fn many_lumps_are_one_sentence() {
+        let mut dirs = Dirs::default();
+        for number in 0..2000 {
+            let amount = Amount {
+                value: 1,
+                count: 1,
+                mark: 0,
+            };
+            dirs.add(format!("d/{}/{number:04}", number % 20).as_bytes(), amount);
+        }
+        let words = Words {
+            heading: "Where",
+            caption: "Why.",
+            value: None,
+            count: "Count",
+            full: &|amount| format!("{} bytes", amount.value),
+            short: &|amount| amount.value.to_string(),
+            class: &|_| "h0".to_owned(),
+            meaning: &common,
+        };
+        let (html, _) = section(&dirs.cells(CELLS).unwrap(), &words);
+        assert_eq!(html.matches(" Not drawn are ").count(), 1, "{html}");
+        let sentence = html.split(" Not drawn are ").nth(1).unwrap();
+        assert!(
+            sentence.split(':').next().unwrap().ends_with(" others"),
+            "{sentence:.200}"
+        );
     }
 
     #[test]

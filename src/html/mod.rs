@@ -1,13 +1,13 @@
-//! Reports as one page that needs nothing but itself: skeleton, escaping, table
-//! and treemap, shared by the applets. The tables are plain HTML; the script only
-//! sorts and filters them. Names of files reach a page as escaped text, and
-//! the page's policy runs no script and no style but those written here.
+//! Reports as one page that needs nothing but itself: skeleton, escaping, table, data and treemap,
+//! shared by the commands. What may be long is data, of which the page's script lists as much as is
+//! unfolded. Names of files reach a page as escaped text, and the page's policy runs no script and no
+//! style but those written here.
 
+pub mod data;
 pub mod dirs;
 pub mod escape;
 pub mod map;
 pub mod provenance;
-pub mod table;
 mod treemap;
 
 use std::io::{self, Write};
@@ -21,7 +21,14 @@ use crate::session::progress::thousands;
 const STYLE: &str = include_str!("page.css");
 /// Chooses the colours before anything is drawn.
 const THEME: &str = include_str!("theme.js");
+/// What all pages do.
 const SCRIPT: &str = include_str!("page.js");
+/// Script of a page to decide on duplicates, and the elements that it fills.
+pub const DECIDE: &str = include_str!("decide.js");
+pub const DECISIONS: &str = include_str!("decide.html");
+/// Script of a page of differences, and the elements that it fills.
+pub const CHANGES: &str = include_str!("changes.js");
+pub const CHANGED: &str = include_str!("changes.html");
 
 /// A page to be written.
 #[derive(Default)]
@@ -36,6 +43,10 @@ pub struct Page {
     pub style: String,
     /// The rest, HTML.
     pub body: String,
+    /// Script of its list.
+    pub script: Option<&'static str>,
+    /// Data that the script lists, as [`data::packed`] returns it.
+    pub data: String,
     /// Last words, HTML.
     pub footer: String,
 }
@@ -108,24 +119,46 @@ impl Page {
         out.write_all(self.body.as_bytes())?;
         write!(
             out,
-            "</main>\n<footer>{} Made by bit&#8209;crafts {}.</footer>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
+            "</main>\n<footer>{} Made by bit&#8209;crafts {}.</footer>\n",
             self.footer,
             env!("CARGO_PKG_VERSION"),
-        )
+        )?;
+        if !self.data.is_empty() {
+            writeln!(
+                out,
+                "<script id=data type=text/plain>{}</script>",
+                self.data
+            )?;
+        }
+        for script in self.scripts() {
+            writeln!(out, "<script>{script}</script>")?;
+        }
+        out.write_all(b"</body>\n</html>\n")
     }
 
-    /// Returns the page's content security policy: nothing is loaded, and only scripts and styles
-    /// with these hashes run (CSP 3); the script cannot make markup of text (Trusted Types).
+    /// Returns the scripts at the end of the page, in order.
+    fn scripts(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(SCRIPT).chain(self.script)
+    }
+
+    /// Returns the page's content security policy: nothing is loaded but pictures that are files of
+    /// this machine, where files are decided on; only scripts and styles with these hashes run
+    /// (CSP 3); the script cannot make markup of text (Trusted Types).
     fn policy(&self) -> String {
         let mut styles = source(STYLE);
         if !self.style.is_empty() {
             styles = format!("{styles} {}", source(&self.style));
         }
+        let scripts = std::iter::once(THEME).chain(self.scripts());
+        let scripts: Vec<String> = scripts.map(source).collect();
+        let pictures = match self.script {
+            Some(DECIDE) => " img-src file:;",
+            _ => "",
+        };
         format!(
-            "default-src 'none'; style-src {styles}; script-src {} {}; base-uri 'none'; \
+            "default-src 'none'; style-src {styles}; script-src {};{pictures} base-uri 'none'; \
              form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
-            source(THEME),
-            source(SCRIPT),
+            scripts.join(" "),
         )
     }
 }
@@ -207,6 +240,8 @@ mod tests {
             title: "a <b> & \"c\"".into(),
             style: "#m0{left:0%}".into(),
             body: "<p>body</p>".into(),
+            script: Some(DECIDE),
+            data: data::packed(&"</script>".into()),
             ..Page::default()
         };
         let mut out = Vec::new();
@@ -216,7 +251,7 @@ mod tests {
 
     #[test]
     fn assets_cannot_end_their_element() {
-        for text in [STYLE, THEME, SCRIPT] {
+        for text in [STYLE, THEME, SCRIPT, DECIDE, CHANGES] {
             assert!(text.is_ascii() && !text.contains("</") && !text.contains("<!--"));
             assert!(!text.contains("http") && !text.contains("url(") && !text.contains("@import"));
         }
@@ -230,7 +265,9 @@ mod tests {
             "fetch",
             "setAttribute('on",
         ] {
-            assert!(!SCRIPT.contains(bad) && !THEME.contains(bad), "{bad}");
+            for script in [THEME, SCRIPT, DECIDE, CHANGES] {
+                assert!(!script.contains(bad), "{bad}");
+            }
         }
     }
 
@@ -252,9 +289,10 @@ mod tests {
                 inline.push(source(part.split(end).next().unwrap()));
             }
         }
-        assert_eq!(inline.len(), 4);
+        assert_eq!(inline.len(), 5);
         assert!(inline.iter().all(|hash| policy.contains(hash)), "{policy}");
-        assert_eq!(policy.matches("sha256-").count(), 4);
+        assert_eq!(policy.matches("sha256-").count(), 5);
+        assert_eq!(page.matches("</script>").count(), 4);
         // A hash computed elsewhere: `printf 'alert(1)' | openssl sha256 -binary | base64`.
         assert_eq!(
             source("alert(1)"),

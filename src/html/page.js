@@ -1,18 +1,83 @@
 'use strict';
-// Sorts and filters the table, moves about in the treemap, changes the
-// colours. All state is in the address: #sort=size&order=asc&q=TEXT&under=DIR.
+// What all pages share: the data, paths as elements, the address as the state, the treemap and the
+// colours. The list of a page is made by its own script, from its data, as far as it is unfolded.
+// State: #q=TEXT&under=DIR&class=NAME
+const page = {};
 {
   const $ = (id) => document.getElementById(id);
   const root = document.documentElement;
-  const body = $('list')?.tBodies[0];
-  const rows = body ? [...body.rows].map((row, index) => {
-    const paths = [...row.querySelectorAll('.files .p, td > .p')].map((p) => p.textContent);
-    const text = row.querySelector('.files') ? paths.join('\n') : row.textContent;
-    return { row, index, paths, text: text.toLowerCase(), kind: row.dataset.class };
-  }) : [];
   const number = (n) => n.toLocaleString('en');
-  const state = () => new URLSearchParams(location.hash.slice(1));
+  const size = (bytes) => {
+    const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+    let unit = 0;
+    let value = bytes;
+    while (value >= 1000 && unit + 1 < units.length) { value /= 1024; unit += 1; }
+    return unit ? value.toFixed(1) + ' ' + units[unit] : number(value) + ' B';
+  };
+  const counted = (n, one, many) => number(n) + ' ' + (n === 1 ? one : many);
 
+  // An element, its properties and its children; text is text.
+  const make = (tag, props, ...children) => {
+    const node = document.createElement(tag);
+    for (const [key, value] of Object.entries(props || {})) {
+      if (key.includes('-')) node.setAttribute(key, value); else node[key] = value;
+    }
+    node.append(...children);
+    return node;
+  };
+
+  // A path as in the rest of the page: its directory dimmed, its escapes marked.
+  const ESCAPE = /\\(?:[nrt\\]|x([0-9a-f]{2})|u\{([0-9a-f]+)\})/g;
+  const marked = (node, text) => {
+    let at = 0;
+    for (const escape of text.matchAll(ESCAPE)) {
+      node.append(text.slice(at, escape.index), make('i', null, escape[0]));
+      at = escape.index + escape[0].length;
+    }
+    node.append(text.slice(at));
+  };
+  const path = (text) => {
+    const node = make('bdi', { className: text.length > 320 ? 'p long' : 'p' });
+    const at = text.lastIndexOf('/') + 1;
+    if (at > 0) {
+      const dir = make('span');
+      marked(dir, text.slice(0, at));
+      node.append(dir);
+    }
+    marked(node, text.slice(at));
+    return node;
+  };
+  // The bytes that a shown path stands for.
+  const LETTERS = { n: 10, r: 13, t: 9, '\\': 92 };
+  const bytes = (text) => {
+    const out = [];
+    const coder = new TextEncoder();
+    let at = 0;
+    for (const escape of text.matchAll(ESCAPE)) {
+      out.push(...coder.encode(text.slice(at, escape.index)));
+      if (escape[1]) out.push(parseInt(escape[1], 16));
+      else if (escape[2]) out.push(...coder.encode(String.fromCodePoint(parseInt(escape[2], 16))));
+      else out.push(LETTERS[escape[0][1]]);
+      at = escape.index + escape[0].length;
+    }
+    out.push(...coder.encode(text.slice(at)));
+    return Uint8Array.from(out);
+  };
+
+  // The data of the page: JSON in zlib's format in base64, so that nothing in it is markup.
+  const data = async () => {
+    const text = atob($('data').textContent);
+    const packed = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; i += 1) packed[i] = text.charCodeAt(i);
+    const unpacking = new DecompressionStream('deflate');
+    const writer = unpacking.writable.getWriter();
+    const written = writer.write(packed).then(() => writer.close());
+    const [json] = await Promise.all([new Response(unpacking.readable).text(), written]);
+    return JSON.parse(json);
+  };
+
+  const state = () => new URLSearchParams(location.hash.slice(1));
+  const listeners = [];
   const go = (params) => {
     const hash = '#' + params.toString().replaceAll('%2F', '/');
     try {
@@ -27,86 +92,6 @@
     if (value) params.set(key, value); else params.delete(key);
     return params;
   };
-
-  // Sorting.
-  const buttons = [...document.querySelectorAll('#list th button')];
-  const keys = buttons.map((b) => b.dataset.sort);
-  const heads = buttons.map((b) => b.parentElement);
-  const initial = heads.findIndex((th) => th.ariaSort);
-  const orderOf = (th) => (th?.ariaSort === 'ascending' ? 'asc' : 'desc');
-  const first = orderOf(heads[initial]);
-  let sorted = initial + first;
-  const naturally = (button) => (button.dataset.by === 'number' ? 'desc' : 'asc');
-  const sort = (params) => {
-    let at = keys.indexOf(params.get('sort'));
-    if (at < 0) at = initial;
-    if (at < 0) return;
-    const button = buttons[at];
-    const order = params.get('order') || (at === initial ? first : naturally(button));
-    const wanted = at + order;
-    if (wanted === sorted) return;
-    sorted = wanted;
-    const column = heads[at].cellIndex;
-    const sign = order === 'asc' ? 1 : -1;
-    const key = button.dataset.by === 'number'
-      ? (r) => Number(r.row.cells[column].dataset.v)
-      : (r) => r.row.cells[column].querySelector('.p')?.textContent ?? r.row.cells[column].textContent;
-    for (const r of rows) r.key = key(r);
-    rows.sort((a, b) => (a.key < b.key ? -sign : a.key > b.key ? sign : a.index - b.index));
-    body.append(...rows.map((r) => r.row));
-    heads.forEach((th, i) => { th.ariaSort = i === at ? (sign > 0 ? 'ascending' : 'descending') : null; });
-  };
-  buttons.forEach((button, i) => {
-    button.disabled = false;
-    button.addEventListener('click', () => {
-      const params = put('sort', keys[i]);
-      const turned = orderOf(heads[i]) === 'asc' ? 'desc' : 'asc';
-      params.set('order', heads[i].ariaSort ? turned : naturally(button));
-      go(params);
-    });
-  });
-
-  // Filtering.
-  const parent = (path) => {
-    const at = path.lastIndexOf('/');
-    return at < 0 ? '' : at === 0 ? '/' : path.slice(0, at);
-  };
-  const filter = (params) => {
-    const words = (params.get('q') || '').toLowerCase().split(' ').filter(Boolean);
-    const under = params.get('under');
-    const within = params.get('in');
-    const kind = params.get('class');
-    const start = under && (under.endsWith('/') ? under : under + '/');
-    let left = 0;
-    for (const r of rows) {
-      const here = words.every((word) => r.text.includes(word))
-        && (!kind || r.kind === kind)
-        && (!under || r.paths.some((p) => p === under || p.startsWith(start)))
-        && (within === null || r.paths.some((p) => parent(p) === within));
-      r.row.hidden = !here;
-      left += here;
-    }
-    const place = within === null ? under : within;
-    $('place').hidden = !place && within === null && !kind;
-    $('place').textContent = [kind, (place || within !== null) && ('in ' + (place || '.'))].filter(Boolean).join(', ') + ' \u00d7';
-    $('status').textContent = left === rows.length ? '' : number(left) + ' of ' + number(rows.length) + ' listed rows';
-    $('none').hidden = left > 0 || rows.length === 0;
-    if ($('filter') !== document.activeElement) $('filter').value = params.get('q') || '';
-  };
-  if (body) {
-    $('bar').hidden = rows.length < 2;
-    $('filter').addEventListener('input', () => go(put('q', $('filter').value)));
-    $('filter').addEventListener('keydown', (event) => {
-      if (event.key === 'Escape') { $('filter').value = ''; go(put('q', '')); }
-    });
-    $('place').title = 'Show all rows again';
-    $('place').addEventListener('click', () => {
-      const params = state();
-      for (const key of ['under', 'in', 'class']) params.delete(key);
-      go(params);
-      $('filter').focus();
-    });
-  }
 
   // Links that filter: pressed once, on; again, off. They leave the rest as it is.
   const links = [...document.querySelectorAll('a[href^="#"]')].map((link) => {
@@ -185,7 +170,7 @@
   const show = () => {
     const params = state();
     if (['light', 'dark'].includes(params.get('theme'))) root.dataset.theme = params.get('theme');
-    if (body) { sort(params); filter(params); }
+    for (const listener of listeners) listener(params);
     for (const { link, key, value } of links) {
       if (params.get(key) === value) link.ariaCurrent = 'true'; else link.ariaCurrent = null;
     }
@@ -194,11 +179,9 @@
   addEventListener('hashchange', show);
   show();
 
-  // On paper nothing can be unfolded: print all names.
-  let folded = [];
-  addEventListener('beforeprint', () => {
-    folded = [...document.querySelectorAll('.files details:not([open])')];
-    for (const d of folded) d.open = true;
+  Object.assign(page, {
+    $, number, size, counted, make, path, bytes, data, state, go, put,
+    // Calls a function with the state, now and whenever that changes.
+    onState: (listener) => { listeners.push(listener); listener(state()); },
   });
-  addEventListener('afterprint', () => { for (const d of folded) d.open = false; });
 }

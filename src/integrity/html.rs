@@ -1,19 +1,19 @@
 //! `bc integrity verify --format=html`: damage first, then all that differs.
 
-use std::fmt::Write;
-
 use bc_fs::PathError;
-use bc_integrity::change::{Change, Class, Ctime, Difference, Value};
+use bc_fs::path::split;
+use bc_integrity::change::{Change, Class, Ctime, Value};
 use bc_integrity::fields::Field;
 use bc_integrity::report::ReportHeader;
 use bc_integrity::{ComparisonSummary, Conclusion};
 use bc_manifest::integrity::{Header, Kind};
+use serde_json::{Value as Json, json};
 
+use crate::html::data::{Column, DirColumns, packed};
 use crate::html::dirs::{Amount, Cell, Dirs, parent};
 use crate::html::escape::{Path, Text, shown};
 use crate::html::provenance::{absolute, moment, on_host};
-use crate::html::table::{PageCell, PageColumn, PageRow, PageTable};
-use crate::html::{Page, Tile, map, notes, nothing, tiles};
+use crate::html::{CHANGED, CHANGES, Page, Tile, map, notes, nothing, tiles};
 use crate::session::progress::{counted, size, thousands};
 
 /// Gravest first: the order of figures and rows.
@@ -29,18 +29,55 @@ const GRAVEST: [Class; 9] = [
     Class::Ok,
 ];
 
-/// Rows of each class; more of one must not push the others off the page.
-const LISTED: usize = 1000;
+/// Entries of each class that are listed, and those of them that have their values on the page; more
+/// of one class must not push the others off it.
+const LISTED: usize = 100_000;
+const DETAILED: usize = 1000;
 
-/// Differences found so far. Memory is the rows that the page lists.
+/// Entries of one class, as the page's script reads them (`changes.js`).
+#[derive(Default)]
+struct ListedChanges {
+    count: usize,
+    /// The step from the directory before.
+    dir: Column,
+    name: Column,
+    kind: Column,
+    /// New path of what was moved, and the entries that moved along.
+    to: Column,
+    entries: Column,
+    last_dir: i64,
+    details: Vec<Json>,
+}
+
+impl ListedChanges {
+    fn add(&mut self, change: &Change, dirs: &mut DirColumns) {
+        let dir = dirs.id(&change.path);
+        self.dir.word(dir - self.last_dir);
+        self.last_dir = dir;
+        self.name.line(shown(split(&change.path).1));
+        self.kind.word(change.kind.name());
+        self.to
+            .line(change.to.as_deref().map(shown).unwrap_or_default());
+        let entries = change.entries.map(|entries| entries.to_string());
+        self.entries.word(entries.unwrap_or_default());
+        if self.count < DETAILED {
+            self.details.push(details(change));
+        }
+        self.count += 1;
+    }
+}
+
+/// Differences found so far. Memory is the entries that the page lists.
 #[derive(Default)]
 pub struct Differences<'a> {
     /// Header of the comparison.
     pub header: Option<ReportHeader<'a>>,
     /// Headers of the old manifest and, where two are compared, of the new one.
     pub manifests: Vec<Header>,
-    rows: [Vec<Change>; GRAVEST.len()],
-    /// Entries of the renamed directories among these rows that have no row of their own.
+    listed: [ListedChanges; GRAVEST.len()],
+    /// Directories of the listed entries.
+    homes: DirColumns,
+    /// Entries of the renamed directories among these that are not listed themselves.
     moved_along: u64,
     dirs: Dirs,
 }
@@ -54,8 +91,8 @@ impl Differences<'_> {
     /// Takes a change; they come in path order.
     pub fn add(&mut self, change: &Change) {
         let rank = rank(change.class);
-        if self.rows[rank].len() < LISTED {
-            self.rows[rank].push(change.clone());
+        if self.listed[rank].count < LISTED {
+            self.listed[rank].add(change, &mut self.homes);
             self.moved_along += change.entries.unwrap_or(0);
         }
         if change.class != Class::Ok {
@@ -73,8 +110,9 @@ impl Differences<'_> {
     }
 
     /// Returns the page.
-    pub fn page(&self, summary: &ComparisonSummary, problems: &[PathError]) -> Page {
-        let header = self.header.as_ref();
+    pub fn page(mut self, summary: &ComparisonSummary, problems: &[PathError]) -> Page {
+        let header = self.header.take();
+        let header = header.as_ref();
         let content = header.is_none_or(|header| header.rules.compares(Field::Digest, Kind::File));
         let (title, words) = verdict(summary, content);
         let command = match header.map(|header| header.command) {
@@ -101,12 +139,12 @@ impl Differences<'_> {
         page.body += &notes("The manifest itself", "alarm", &problems);
         let damaged = summary.count(Class::Damaged) > 0;
         // Damage is wanted at once; its place can wait.
-        if damaged {
-            self.table(&mut page, summary);
-        }
+        let map_before = page.body.len();
         self.map(&mut page);
-        if !damaged {
-            self.table(&mut page, summary);
+        let list = self.list(&mut page, summary);
+        match damaged {
+            true => page.body.insert_str(map_before, &list),
+            false => page.body += &list,
         }
         if !summary.any() {
             page.body += &nothing(
@@ -136,53 +174,61 @@ impl Differences<'_> {
         page.map(&self.dirs, &words);
     }
 
-    fn table(&self, page: &mut Page, summary: &ComparisonSummary) {
-        if self.rows.iter().all(Vec::is_empty) {
-            return;
+    /// Returns the list of differences, HTML, with its data in the page.
+    fn list(self, page: &mut Page, summary: &ComparisonSummary) -> String {
+        if self.listed.iter().all(|listed| listed.count == 0) {
+            return String::new();
         }
-        let missing = GRAVEST.iter().zip(&self.rows).filter_map(|(class, rows)| {
-            let along = match class {
-                Class::Moved => self.moved_along,
-                _ => 0,
-            };
-            let missing = summary.count(*class) - rows.len() as u64 - along;
-            let is_some = !rows.is_empty() && missing > 0;
-            is_some.then(|| format!("{} {}", thousands(missing), class.name()))
-        });
+        let missing = GRAVEST
+            .iter()
+            .zip(&self.listed)
+            .filter_map(|(class, listed)| {
+                let along = match class {
+                    Class::Moved => self.moved_along,
+                    _ => 0,
+                };
+                let missing = summary.count(*class) - listed.count as u64 - along;
+                let is_some = listed.count > 0 && missing > 0;
+                is_some.then(|| format!("{} {}", thousands(missing), class.name()))
+            });
         let missing: Vec<String> = missing.collect();
-        let command = page.command;
-        let elsewhere = if missing.is_empty() {
-            String::new()
-        } else {
-            let places = if command == "integrity diff" {
-                "OLD NEW"
-            } else {
-                "ROOT MANIFEST"
-            };
+        let places = match page.command {
+            "integrity diff" => "OLD NEW",
+            _ => "ROOT MANIFEST",
+        };
+        let all = format!(
+            "<code>bc {} --format=json {places}</code> lists all.",
+            page.command
+        );
+        let status = if !missing.is_empty() {
             format!(
-                "The first {} of each class are on this page; {} more are not. \
-                 <code>bc {command} --format=json {places}</code> lists all.",
+                "The first {} of each class are on this page; {} more are not. {all}",
                 thousands(LISTED as u64),
                 missing.join(", ")
             )
+        } else if self.listed.iter().any(|listed| listed.count > DETAILED) {
+            format!(
+                "The first {} of each class have their values on this page; {all}",
+                thousands(DETAILED as u64)
+            )
+        } else {
+            String::new()
         };
-        let rows = self.rows.iter().enumerate();
-        let table = PageTable {
-            title: "Entries",
-            status: format!("Gravest first, then by path. {elsewhere}"),
-            placeholder: "part of a path or value",
-            columns: [
-                PageColumn::ranks("Class"),
-                PageColumn::text("Path"),
-                PageColumn::text("Kind"),
-                PageColumn::unsorted("What differs"),
-            ],
-            rows: rows
-                .flat_map(|(rank, rows)| rows.iter().map(move |change| row(rank, change)))
-                .collect(),
-            elsewhere,
-        };
-        page.body += &table.html();
+        let classes = GRAVEST.into_iter().zip(self.listed).map(|(class, listed)| {
+            json!({
+                "class": class.name(),
+                "dir": Json::from(listed.dir),
+                "name": Json::from(listed.name),
+                "kind": Json::from(listed.kind),
+                "to": Json::from(listed.to),
+                "entries": Json::from(listed.entries),
+                "details": listed.details,
+            })
+        });
+        let classes: Vec<Json> = classes.collect();
+        page.data = packed(&json!({ "dirs": Json::from(self.homes.dirs), "classes": classes }));
+        page.script = Some(CHANGES);
+        CHANGED.replace("{status}", &status)
     }
 }
 
@@ -339,34 +385,27 @@ fn label(class: Class) -> &'static str {
     }
 }
 
-fn row(rank: usize, change: &Change) -> PageRow {
-    let name = change.class.name();
-    let mut paths = Path(&change.path).to_string();
-    if let Some(to) = &change.to {
-        paths += &format!(" <span class=to>&rarr;</span> {}", Path(to));
-    }
-    let mut details = String::new();
-    if let Some(entries) = change.entries {
-        let entries = counted(entries, "entry", "entries");
-        details += &format!("<p>renamed, with {entries} in it</p>");
-    }
+/// Returns remarks on a change, and the values that differ.
+fn details(change: &Change) -> Json {
+    let mut remarks = Vec::new();
     if let Some(reason) = &change.reason {
-        details += &format!("<p>{}</p>", Text(&shown(reason.as_bytes())));
+        remarks.push(shown(reason.as_bytes()).into_owned());
     }
     // Times of entries that were damaged before are not compared.
     if change.class == Class::Damaged && (change.ctime.is_some() || change.reason.is_none()) {
-        details += &format!("<p>{}</p>", ctime(change.ctime));
+        remarks.push(ctime(change.ctime).to_owned());
     }
-    differences(&mut details, change);
-    PageRow {
-        class: Some(name),
-        cells: [
-            PageCell::Class { name, rank },
-            PageCell::Half(paths),
-            PageCell::Text(change.kind.name()),
-            PageCell::Half(details),
-        ],
-    }
+    let fields = change.differences.iter().map(|difference| {
+        let name = difference.field.name();
+        // An entry on one side only has one value.
+        match change.class {
+            Class::Added => json!([name, value(&difference.new)]),
+            Class::Removed => json!([name, value(&difference.old)]),
+            _ => json!([name, value(&difference.old), value(&difference.new)]),
+        }
+    });
+    let fields: Vec<Json> = fields.collect();
+    json!({ "remarks": remarks, "fields": fields })
 }
 
 fn ctime(ctime: Option<Ctime>) -> &'static str {
@@ -380,51 +419,11 @@ fn ctime(ctime: Option<Ctime>) -> &'static str {
     }
 }
 
-/// Writes old and new of each field; for an entry on one side only, folded.
-fn differences(body: &mut String, change: &Change) {
-    if change.differences.is_empty() {
-        return;
-    }
-    let side: Option<fn(&Difference) -> &Value> = match change.class {
-        Class::Added => Some(|d| &d.new),
-        Class::Removed => Some(|d| &d.old),
-        _ => None,
-    };
-    if side.is_some() {
-        let _ = write!(
-            body,
-            "<details><summary>{} fields</summary>",
-            change.differences.len()
-        );
-    }
-    body.push_str("<dl class=diff>");
-    for difference in &change.differences {
-        let _ = write!(body, "<dt>{}<dd>", Text(difference.field.name()));
-        match side {
-            Some(side) => value(body, side(difference)),
-            None => {
-                value(body, &difference.old);
-                // Two digests do not fit a line.
-                let long = matches!(difference.old, Value::Digest(_));
-                body.push_str(if long { "<br>" } else { " " });
-                body.push_str("<span class=arrow>&rarr;</span> ");
-                value(body, &difference.new);
-            }
-        }
-    }
-    body.push_str("</dl>");
-    if side.is_some() {
-        body.push_str("</details>");
-    }
-}
-
-fn value(body: &mut String, value: &Value) {
+/// Returns a value as text, or as an object with a path.
+fn value(value: &Value) -> Json {
     let text = match value {
         Value::None => "unknown".to_owned(),
-        Value::Bytes(bytes) => {
-            body.push_str(&Path(bytes).to_string());
-            return;
-        }
+        Value::Bytes(bytes) => return json!({ "path": shown(bytes) }),
         Value::Xattrs(all) => {
             let pairs: Vec<String> = all
                 .iter()
@@ -441,5 +440,5 @@ fn value(body: &mut String, value: &Value) {
         }
         other => other.to_string(),
     };
-    let _ = write!(body, "<span class=v>{}</span>", Text(&text));
+    text.into()
 }

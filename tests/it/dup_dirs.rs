@@ -141,11 +141,15 @@ fn the_page_shows_directories_first() {
         .stderr_is("");
     let page = String::from_utf8(t.read("page.html")).unwrap();
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
-    let table = at("<table id=list>");
-    let list = &page[table..];
-    let in_list = |text: &str| list.find(text).unwrap_or_else(|| panic!("{text}: {list}"));
-    assert!(in_list("/photos/") < in_list("sunset"));
-    assert!(at("Contained in others") > table && at("Similar") > table);
+    let table = at("<ol id=folders ");
+    assert!(table < at("<ol id=groups "));
+    let folders = crate::html::data(&page)["folders"].clone();
+    assert_eq!(folders[0]["kind"], "equal");
+    let paths = folders[0]["paths"].to_string();
+    assert!(paths.contains("photos"), "{folders}");
+    let is_contained = |folder: &serde_json::Value| folder["kind"] == "contained";
+    assert!(folders.as_array().unwrap().iter().any(is_contained));
+    assert!(at("Similar") > table);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use bc_testkit::{TestTree, hostile};
+use serde_json::Value;
 
 use crate::common::Bc;
 
@@ -47,52 +48,124 @@ pub fn undated(page: &[u8]) -> String {
     page.replacen(made, "", 1)
 }
 
-/// The rows of the main table.
-pub fn rows(page: &str) -> Vec<&str> {
-    let table = between(page, "id=list>", "</table>");
-    let body = &table[table.find("<tbody>").unwrap()..];
-    body.split("<tr").skip(1).collect()
+/// The data of a page, as its script unpacks it.
+pub fn data(page: &str) -> Value {
+    let text = between(page, "<script id=data type=text/plain>", "<");
+    let small = bc_manifest::base64::decode(text.as_bytes()).unwrap();
+    let json = miniz_oxide::inflate::decompress_to_vec_zlib(&small).unwrap();
+    serde_json::from_slice(&json).unwrap()
 }
 
-/// The paths of the main table as bytes: by their base64, or as their text.
+/// Values of a column.
+pub fn column(columns: &Value, name: &str, separator: char) -> Vec<String> {
+    let text = columns[name].as_str().unwrap();
+    text.split(separator).map(str::to_owned).collect()
+}
+
+/// The path of each name as it is shown, from the columns of directories and of names.
+pub fn shown_paths(dirs: &Value, names: &Value) -> Vec<String> {
+    let dirs: Vec<&str> = dirs.as_str().unwrap().split('\n').collect();
+    let mut dir = 0;
+    let mut last = String::new();
+    let steps = column(names, "dir", ' ');
+    let names = column(names, "name", '\n');
+    let paths = steps.iter().zip(names).map(|(step, name)| {
+        dir += step.parse::<i64>().unwrap();
+        if !name.is_empty() {
+            last = name;
+        }
+        match dirs[dir as usize] {
+            "" => last.clone(),
+            above if above.ends_with('/') => format!("{above}{last}"),
+            above => format!("{above}/{last}"),
+        }
+    });
+    paths.collect()
+}
+
+/// A group of a page to decide on.
+#[derive(Debug)]
+pub struct PageGroup {
+    pub size: u64,
+    /// The shown names of each file, and whether it is a reference's.
+    pub files: Vec<(Vec<String>, bool)>,
+}
+
+/// The groups of a page to decide on.
+pub fn groups(page: &str) -> Vec<PageGroup> {
+    let data = data(page);
+    let mut paths = shown_paths(&data["dirs"], &data["names"]).into_iter();
+    let counts = column(&data["files"], "names", ' ');
+    let references = column(&data["files"], "reference", ' ');
+    let mut files = counts.into_iter().zip(references);
+    let groups = &data["groups"];
+    let sizes = column(groups, "size", ' ').into_iter();
+    let counts = column(groups, "files", ' ').into_iter();
+    let groups = sizes.zip(counts).map(|(size, count)| {
+        let files = files.by_ref().take(count.parse().unwrap());
+        let files = files.map(|(names, reference)| {
+            let names = paths.by_ref().take(names.parse().unwrap());
+            (names.collect(), reference == "1")
+        });
+        PageGroup {
+            size: size.parse().unwrap(),
+            files: files.collect(),
+        }
+    });
+    groups.collect()
+}
+
+/// The paths of all groups as bytes.
 fn paths(page: &str) -> Vec<Vec<u8>> {
-    let table = between(page, "id=list>", "</table>");
-    table
-        .split("<bdi ")
-        .skip(1)
-        .map(|element| {
-            let (tag, rest) = element.split_once('>').unwrap();
-            if tag.contains("data-b64=") {
-                let encoded = between(tag, "data-b64=\"", "\"");
-                return bc_manifest::base64::decode(encoded.as_bytes()).unwrap();
-            }
-            let html = rest.split("</bdi>").next().unwrap();
-            let text: String = html
-                .split('<')
-                .enumerate()
-                .map(|(nth, part)| {
-                    if nth == 0 {
-                        part
-                    } else {
-                        part.split_once('>').unwrap().1
-                    }
-                })
-                .collect();
-            let text = text.replace("&lt;", "<").replace("&gt;", ">");
-            let text = text.replace("&quot;", "\"").replace("&#39;", "'");
-            text.replace("&amp;", "&").into_bytes()
-        })
-        .collect()
+    let data = data(page);
+    let paths = shown_paths(&data["dirs"], &data["names"]);
+    paths.iter().map(|path| bytes_of(path)).collect()
 }
 
-/// Nothing is loaded from anywhere, whatever the names: two scripts, ours, and
-/// only elements and attributes that are ours.
+/// The bytes that a shown path stands for.
+fn bytes_of(shown: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = shown;
+    while let Some(at) = rest.find('\\') {
+        out.extend_from_slice(&rest.as_bytes()[..at]);
+        let escape = &rest[at + 1..];
+        let used = match escape.as_bytes()[0] {
+            b'x' => {
+                out.push(u8::from_str_radix(&escape[1..3], 16).unwrap());
+                3
+            }
+            b'u' => {
+                let end = escape.find('}').unwrap();
+                let c = char::from_u32(u32::from_str_radix(&escape[2..end], 16).unwrap());
+                out.extend_from_slice(c.unwrap().to_string().as_bytes());
+                end + 1
+            }
+            letter => {
+                let byte = match letter {
+                    b'n' => b'\n',
+                    b'r' => b'\r',
+                    b't' => b'\t',
+                    other => other,
+                };
+                out.push(byte);
+                1
+            }
+        };
+        rest = &escape[used..];
+    }
+    out.extend_from_slice(rest.as_bytes());
+    out
+}
+
+/// Nothing is loaded from anywhere, whatever the names: two scripts, ours, a third where there is a
+/// list, and only elements and attributes that are ours.
 pub fn stands_alone(page: &str) {
     assert!(page.starts_with("<!DOCTYPE html>\n<html lang=en>"));
     assert!(page.ends_with("</html>\n"));
     let policy = between(page, "Content-Security-Policy content=\"", "\"");
     assert!(policy.starts_with("default-src 'none';"), "{policy}");
-    assert_eq!(page.matches("<script>").count(), 2);
+    let scripts = 2 + page.matches("<script id=data type=text/plain>").count();
+    assert_eq!(page.matches("<script>").count(), scripts);
     let without: String = page
         .split("<script>")
         .enumerate()
@@ -102,11 +175,11 @@ pub fn stands_alone(page: &str) {
         })
         .collect();
     const TAGS: &str = " !DOCTYPE a b bdi body br button code dd details div dl dt em footer h1 h2 head \
-        header html i input label li main meta p section small span strong style summary table \
-        tbody td th thead title tr ul wbr ";
-    const ATTRIBUTES: &str = " aria-hidden aria-labelledby aria-sort autocomplete charset class \
+        header html i input kbd label li main meta noscript ol option p script section select small span \
+        strong style summary table tbody td th thead title tr ul wbr ";
+    const ATTRIBUTES: &str = " aria-hidden aria-label aria-labelledby aria-sort autocomplete charset class \
         content data-b64 data-by data-class data-label data-sort data-v disabled hidden href \
-        http-equiv id lang name placeholder role scope spellcheck title type ";
+        http-equiv id lang name placeholder role scope spellcheck title type value ";
     for tag in without.split('<').skip(1) {
         let (tag, _) = tag.split_once('>').unwrap();
         let (name, mut rest) = tag.split_once(' ').unwrap_or((tag, ""));
@@ -169,19 +242,19 @@ fn a_page_of_duplicates() {
         ),
         "6"
     );
-    assert!(page.contains(
-        "<th scope=col class=num aria-sort=descending><button type=button disabled data-sort=wasted"
-    ));
-    let rows = rows(&page);
-    assert_eq!(rows.len(), 2);
-    // Most links first: what prune keeps.
-    let kept = "<span class=tag>kept</span><bdi class=\"p\"><span>./b/</span>big</bdi>";
-    assert!(rows[0].contains(kept), "{}", rows[0]);
-    assert!(rows[0].contains(
-        "<span class=\"tag same\">same file</span><bdi class=\"p\"><span>./b/</span>link"
-    ));
-    assert!(rows[0].contains("data-v=50000 data-label=each title=\"50,000 bytes\">48.8 KiB"));
-    assert!(rows[0].contains("data-v=3 data-label=copies>3"));
+    let groups = groups(&page);
+    assert_eq!(groups.len(), 2);
+    assert_eq!(groups[0].size, 50_000);
+    // Most links first: what prune keeps. Names of one file stand together.
+    let names: Vec<Vec<String>> = groups[0].files.iter().map(|file| file.0.clone()).collect();
+    assert_eq!(
+        names,
+        [
+            vec!["./b/big", "./b/link"],
+            vec!["./a/big"],
+            vec!["./b/bigger name"]
+        ]
+    );
     let dry = t.bc_line("dup prune --action=hardlink --dry-run .").go();
     dry.stdout_has("./b/big").code(0);
     let files: Vec<String> = paths(&page)
@@ -229,11 +302,9 @@ fn a_reference_is_named_and_kept() {
         dir.display()
     );
     assert!(page.contains(&named), "{page}");
-    assert!(
-        rows(&page)[0].contains(
-            "<span class=tag>kept: reference</span><bdi class=\"p\"><span>master/</span>z"
-        )
-    );
+    let group = &groups(&page)[0];
+    assert_eq!(group.files[0], (vec!["master/z".to_owned()], true));
+    assert!(!group.files[1].1);
 }
 
 #[test]
@@ -265,8 +336,9 @@ fn nothing_found_and_nothing_wasted_are_pages_too() {
     assert!(!page.contains("id=map"));
 }
 
+/// All groups are there, and little is sent for each.
 #[test]
-fn what_a_page_leaves_out_is_said() {
+fn a_page_has_all_groups_and_stays_small() {
     let t = TestTree::new();
     for number in 0..1003 {
         let content = format!("content {number:04}");
@@ -277,21 +349,53 @@ fn what_a_page_leaves_out_is_said() {
         t.write(format!("c/{number:04}"), "many times the same");
     }
     let page = t.bc_line("dup --format=html .").go().code(0).text();
-    let rows = rows(&page);
-    assert_eq!(rows.len(), 1000);
-    let status = between(&page, "id=list-title>", "<table");
-    assert!(status.contains("The 1,000 groups that waste most. 4 smaller groups, which waste "));
-    assert!(
-        status.contains(
-            "not on this page; <code>bc dup scan --format=json PATH...</code> lists all."
-        )
-    );
+    stands_alone(&page);
+    let groups = groups(&page);
+    assert_eq!(groups.len(), 1004);
+    assert_eq!(groups[0].files.len(), 150);
+    let data = between(&page, "<script id=data type=text/plain>", "<");
+    assert!(data.len() < 1004 * 60, "{}", data.len());
+}
+
+/// Folders that are copies of each other come first, and those that are in another one.
+#[test]
+fn whole_folders_are_on_the_page() {
+    let t = TestTree::new();
+    for dir in ["a/x", "b/y", "whole"] {
+        t.write(format!("{dir}/1"), "one")
+            .write(format!("{dir}/2"), "two");
+    }
+    t.write("whole/more", "three");
+    let page = t.bc_line("dup --format=html a b whole").go().code(0).text();
+    let folders = data(&page)["folders"].clone();
+    assert_eq!(folders[0]["kind"], "equal");
     assert_eq!(
-        between(&page, "<span class=label>Groups</span> <strong>", "<"),
-        "1,004"
+        folders[0]["paths"],
+        serde_json::json!(["a/x", "b/y"]),
+        "{folders}"
     );
-    assert!(rows[0].contains("<summary>144 more</summary>"));
-    assert!(rows[0].contains("<li>50 more are not on this page; <code>bc dup scan"));
+    assert_eq!(folders[0]["files"], 2);
+    // Links and what else is no file make a difference.
+    t.symlink("nowhere", "b/y/link");
+    let page = t.bc_line("dup --format=html a b").go().code(0).text();
+    let folders = data(&page)["folders"].clone();
+    assert_eq!(folders[0]["kind"], "contained", "{folders}");
+    // The groups are those of the other formats.
+    let json = t.bc_line("dup --format=json a b").go().code(0).text();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        json["groups"].as_array().unwrap().len(),
+        groups(&page).len()
+    );
+    // A list of files has no folders.
+    t.write("list", "a/x/1\nb/y/1\n");
+    let page = t
+        .bc_line("dup --format=html --files-from=list")
+        .go()
+        .code(0)
+        .text();
+    assert_eq!(data(&page)["folders"], serde_json::json!([]));
+    assert_eq!(groups(&page).len(), 1);
 }
 
 #[test]

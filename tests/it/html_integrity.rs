@@ -5,7 +5,42 @@ use std::os::unix::fs::FileExt;
 use bc_testkit::TestTree;
 
 use crate::common::Bc;
-use crate::html::{between, rows, stands_alone, undated};
+use crate::html::{between, column, data, shown_paths, stands_alone, undated};
+
+/// An entry of a page of differences.
+#[derive(Debug)]
+struct PageChange {
+    class: String,
+    path: String,
+    to: String,
+    kind: String,
+    /// Remarks and values, as JSON; nothing where the page has none.
+    details: String,
+}
+
+/// The entries of a page of differences, gravest first.
+fn changes(page: &str) -> Vec<PageChange> {
+    let data = data(page);
+    let mut changes = Vec::new();
+    for class in data["classes"].as_array().unwrap() {
+        if class["name"] == "" {
+            continue;
+        }
+        let paths = shown_paths(&data["dirs"], class);
+        let (to, kinds) = (column(class, "to", '\n'), column(class, "kind", ' '));
+        for (nth, path) in paths.into_iter().enumerate() {
+            let details = class["details"].get(nth);
+            changes.push(PageChange {
+                class: class["class"].as_str().unwrap().to_owned(),
+                path,
+                to: to[nth].clone(),
+                kind: kinds[nth].clone(),
+                details: details.map(ToString::to_string).unwrap_or_default(),
+            });
+        }
+    }
+    changes
+}
 
 /// A tree with one entry of each class that can be made without privileges,
 /// and the path of its manifest.
@@ -56,44 +91,34 @@ fn a_page_of_damage() {
         first,
         "class=\"tile hero bad\"><a href=\"#class=damaged\"><span class=label>Damaged</span> <strong>1"
     );
-    let rows = rows(&page);
-    let classes: Vec<&str> = rows
-        .iter()
-        .map(|row| between(row, "data-class=", ">"))
-        .collect();
+    let changes = changes(&page);
+    let classes: Vec<&str> = changes.iter().map(|change| &change.class[..]).collect();
     assert_eq!(classes[..4], ["damaged", "replaced", "modified", "removed"]);
-    for (class, words) in [
-        ("damaged", "<span>a/</span>rotten</bdi>"),
-        ("damaged", "ctime changed: points to a rewrite"),
+    let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    for (class, path, words) in [
+        ("damaged", "a/rotten", "ctime changed: points to a rewrite"),
         (
             "damaged",
-            "<dt>digest<dd><span class=v>ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad</span><br><span class=arrow>",
+            "a/rotten",
+            &format!("[\"digest\",\"{digest}\",\""),
         ),
-        (
-            "replaced",
-            "<dt>kind<dd><span class=v>file</span> <span class=arrow>&rarr;</span> <span class=v>symlink</span>",
-        ),
-        (
-            "modified",
-            "<dt>size<dd><span class=v>1</span> <span class=arrow>&rarr;</span> <span class=v>6</span>",
-        ),
-        ("removed", "<span>b/</span>gone</bdi>"),
-        ("added", "new &lt;b&gt;</bdi>"),
-        (
-            "moved",
-            "<span>b/</span>from</bdi> <span class=to>&rarr;</span> <bdi class=\"p\"><span>b/</span>to</bdi>",
-        ),
-        (
-            "moved",
-            "<dt>mode<dd><span class=v>0640</span> <span class=arrow>&rarr;</span> <span class=v>4711</span>",
-        ),
-        ("meta", "<span class=v>0600</span>"),
+        ("replaced", "b/kind", "[\"kind\",\"file\",\"symlink\"]"),
+        ("modified", "a/edited", "[\"size\",\"1\",\"6\"]"),
+        ("removed", "b/gone", "[\"size\",\"4\"]"),
+        ("added", "new <b>", "[\"size\",\"1\"]"),
+        ("moved", "b/from", "[\"mode\",\"0640\",\"4711\"]"),
+        ("meta", "b/mode", "\"0600\""),
     ] {
-        let found = rows
-            .iter()
-            .zip(&classes)
-            .any(|(row, c)| *c == class && row.contains(words));
-        assert!(found, "{class}: {words}\n{rows:#?}");
+        let is_it = |change: &&PageChange| {
+            change.class == class && change.path == path && change.details.contains(words)
+        };
+        let found = changes.iter().find(is_it);
+        let found = found.unwrap_or_else(|| panic!("{class}: {words}\n{changes:#?}"));
+        assert_eq!(found.to, if class == "moved" { "b/to" } else { "" });
+        assert_eq!(
+            found.kind,
+            if path == "b/kind" { "symlink" } else { "file" }
+        );
     }
     for more in ["", " --threads=mono"] {
         let again = t.bc_line(&format!("{line}{more}")).go();
@@ -109,7 +134,7 @@ fn what_is_damaged_stands_before_where_it_lies() {
     let line = format!("integrity verify --format=html . {manifest}");
     let page = t.bc_line(&line).go().code(3).text();
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
-    assert!(at("id=list>") < at("<div class=\"map small\" id=map"));
+    assert!(at("id=changes ") < at("<div class=\"map small\" id=map"));
     let legend = between(&page, "<ul class=legend>", "</ul>");
     assert!(
         legend.contains("<span class=\"dot k-damaged\"></span>damaged"),
@@ -118,7 +143,7 @@ fn what_is_damaged_stands_before_where_it_lies() {
     t.write("a/rotten", "abc");
     let page = t.bc_line(&line).go().code(1).text();
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
-    assert!(at("id=map") < at("id=list>"));
+    assert!(at("id=map") < at("id=changes "));
 }
 
 #[test]
@@ -179,7 +204,8 @@ fn content_that_was_not_compared_is_not_called_undamaged() {
     let line = format!("integrity verify --format=html --mode=content . {manifest}");
     let page = closed.bc_line(&line).as_nobody().go().code(1).text();
     assert!(page.contains("<h1>Differences, some unreadable</h1>"));
-    assert!(rows(&page)[0].contains("open: Permission denied"), "{page}");
+    let first = &changes(&page)[0].details;
+    assert!(first.contains("open: Permission denied"), "{first}");
     let line =
         format!("integrity verify --format=html --mode=meta --ignore=mode,ctime . {manifest}");
     let page = closed.bc_line(&line).go().code(0).text();
@@ -200,7 +226,7 @@ fn a_page_of_no_difference_and_of_two_manifests() {
         .go();
     let page = out.code(0).text();
     stands_alone(&page);
-    assert!(page.contains("<h1>Nothing differs</h1>") && !page.contains("id=list"));
+    assert!(page.contains("<h1>Nothing differs</h1>") && !page.contains("id=changes"));
     let tiles = between(&page, "<ul class=tiles>", "</ul>");
     assert_eq!(tiles.matches("<li").count(), 2, "{tiles}");
     let said = "<section class=empty>\n<h2>Every entry is as it was</h2>\n\
@@ -217,37 +243,117 @@ fn a_page_of_no_difference_and_of_two_manifests() {
     stands_alone(&page);
     assert!(page.contains("<h1>Differences, no damage</h1>"));
     assert!(page.contains("<p class=kicker>bc integrity diff</p>"));
-    assert!(
-        rows(&page)
+    let is_it = |change: &PageChange| change.class == "added" && change.path == "b";
+    assert!(changes(&page).iter().any(is_it));
+}
+
+/// 19,000 differences are listed on less than a megabyte; the first of each class have their values.
+#[test]
+fn a_page_of_many_differences_is_small() {
+    let t = TestTree::new();
+    let manifest = damaged(&t);
+    let (old, new) = (t.scratch("old.jsonl"), t.scratch("new.jsonl"));
+    for number in 0..19_000 {
+        t.write(format!("d{}/f{number:05}", number % 97), number.to_string());
+    }
+    let record = |to: &std::path::Path| {
+        t.bc_line("integrity manifest . -o").arg(to).go().code(0);
+    };
+    record(&old);
+    for number in 0..9000 {
+        let name = format!("d{}/f{number:05}", number % 97);
+        match number % 3 {
+            0 => t.remove(&name),
+            1 => t.write(&name, "other"),
+            _ => t.mode(&name, 0o600),
+        };
+    }
+    for number in 9000..19_000 {
+        let name = format!("d{}/f{number:05}", number % 97);
+        std::fs::rename(t.join(&name), t.join(format!("{name}.jpg"))).unwrap();
+    }
+    record(&new);
+    let out = t
+        .bc_line("integrity diff --format=html")
+        .args([&old, &new])
+        .go();
+    let page = out.code(1).text();
+    stands_alone(&page);
+    assert!(page.len() < 1_000_000, "{}", page.len());
+    let changes = changes(&page);
+    let of = |class: &str| {
+        changes
             .iter()
-            .any(|row| row.contains("data-class=added") && row.contains(">b</bdi>"))
+            .filter(|change| change.class == class)
+            .count()
+    };
+    assert_eq!(
+        (of("removed"), of("modified"), of("moved")),
+        (3000, 3000, 10_000)
     );
+    let detailed = |change: &&PageChange| change.class == "modified" && !change.details.is_empty();
+    assert_eq!(changes.iter().filter(detailed).count(), 1000);
+    let said = "The first 1,000 of each class have their values on this page; <code>bc integrity \
+                diff --format=json OLD NEW</code> lists all.";
+    assert!(page.contains(said));
+    // Damage is whole.
+    let line = format!("integrity verify --format=html . {manifest}");
+    let page = t.bc_line(&line).go().code(3).text();
+    assert!(changes_of(&page, "damaged")[0].details.contains("ctime"));
+}
+
+fn changes_of(page: &str, class: &str) -> Vec<PageChange> {
+    let mut all = changes(page);
+    all.retain(|change| change.class == class);
+    all
+}
+
+/// A directory that was renamed is one entry.
+#[test]
+fn a_renamed_directory_is_one_entry_of_a_page() {
+    let t = TestTree::new();
+    let manifest = t.scratch("m.jsonl");
+    for number in 0..40 {
+        t.write(format!("old/sub/{number}"), number.to_string());
+    }
+    t.bc_line("integrity manifest . -o")
+        .arg(&manifest)
+        .go()
+        .code(0);
+    std::fs::rename(t.join("old"), t.join("new")).unwrap();
+    let out = t
+        .bc_line("integrity verify --format=html .")
+        .arg(&manifest)
+        .go();
+    let page = out.code(1).text();
+    let moved = changes_of(&page, "moved");
+    assert_eq!(moved.len(), 1, "{moved:#?}");
+    assert_eq!((&moved[0].path[..], &moved[0].to[..]), ("old", "new"));
+    assert_eq!(data(&page)["classes"][6]["entries"], "41");
 }
 
 #[test]
-fn a_page_lists_a_thousand_of_each_class() {
+fn what_a_page_of_differences_leaves_out_is_said() {
     let t = TestTree::new();
-    let manifest = damaged(&t);
-    for number in 0..1005 {
-        t.write(format!("many/{number}"), number.to_string());
+    let line = |n: usize| format!("{}  f{n:06}\n", crate::common::EMPTY);
+    t.write("old.sums", line(0))
+        .write("new.sums", (0..100_006).map(line).collect::<String>());
+    for which in ["old", "new"] {
+        t.bc_line(&format!("integrity import {which}.sums -o {which}.jsonl"))
+            .go()
+            .code(0);
     }
-    let out = t
-        .bc_line(&format!("integrity verify --format=html . {manifest}"))
-        .go();
-    let page = out.code(3).text();
-    let rows = rows(&page);
-    let added = rows
-        .iter()
-        .filter(|row| row.contains("data-class=added"))
-        .count();
-    assert_eq!(added, 1000);
-    assert!(rows.iter().any(|row| row.contains("data-class=damaged")));
-    // The directory, "new <b>" and 1,005 files are added.
-    let said = "The first 1,000 of each class are on this page; 7 added more are not. \
-                <code>bc integrity verify --format=json ROOT MANIFEST</code> lists all.";
+    let page = t
+        .bc_line("integrity diff --format=html old.jsonl new.jsonl")
+        .go()
+        .code(1)
+        .text();
+    assert_eq!(changes(&page).len(), 100_000);
+    let said = "The first 100,000 of each class are on this page; 5 added more are not. \
+                <code>bc integrity diff --format=json OLD NEW</code> lists all.";
     assert!(
         page.contains(said),
         "{}",
-        between(&page, "id=list-title>", "<table")
+        between(&page, "id=list-title>", "<noscript>")
     );
 }

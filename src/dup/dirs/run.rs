@@ -10,7 +10,7 @@ use bc_find::dirs::{
 };
 use bc_find::scan::Span;
 use bc_hash::{HashOptions, HashProgress};
-use bc_walk::{Entries, Repeats};
+use bc_walk::{Entries, Repeats, WalkOptions};
 
 use super::args::{DirsArgs, DirsFormat};
 use super::{html, output};
@@ -90,9 +90,24 @@ pub fn plan<'a>(
     target: Option<&Path>,
 ) -> Outcome<SearchPlan<'a>> {
     let mut plan = SearchPlan::from_size(0, session, paths, search, walk, target)?;
-    plan.walk_options.entries = Entries::All;
-    plan.walk_options.repeats = Repeats::List;
+    plan.walk_options = of_directories(plan.walk_options);
     Ok(plan)
+}
+
+/// Returns options of a walk with all that the directories in it contain.
+pub fn of_directories(mut options: WalkOptions) -> WalkOptions {
+    options.entries = Entries::All;
+    options.repeats = Repeats::List;
+    options
+}
+
+/// Returns the engine's options for directories of a search: equal and contained ones.
+pub fn of_search(session: &Session, found: &SearchResult, span: Span) -> Outcome<DirsOptions> {
+    session.read_options(1, 1, bc_find::dirs::dirs_memory(&found.listing))?;
+    let mut options = DirsOptions::new();
+    options.span = span;
+    options.algorithm = found.algorithm;
+    Ok(options)
 }
 
 /// Returns the engine's options; digests of directories are computed only for JSON, which reports
@@ -103,17 +118,14 @@ fn options(
     found: &SearchResult,
     span: Span,
 ) -> Outcome<DirsOptions> {
-    let mut options = DirsOptions::new();
+    let mut options = of_search(session, found, span)?;
     options.names = match args.ignore_names {
         true => DirNames::Ignore,
         false => DirNames::Compare,
     };
     options.similar = args.similar;
     options.min_files = args.min_files;
-    options.span = span;
-    options.algorithm = found.algorithm;
     let state = bc_find::dirs::dirs_memory(&found.listing);
-    session.read_options(1, 1, state)?;
     if matches!(args.format, DirsFormat::Json | DirsFormat::Jsonl) {
         let algorithms = vec![digest_algorithm(found.algorithm)];
         let mut reading = HashOptions::new(algorithms);
