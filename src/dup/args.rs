@@ -203,7 +203,7 @@ pub struct PruneArgs {
     pub journal: Option<PathBuf>,
     /// Act on the groups of a JSON report, or on decisions that a page saved, instead of scanning; everything is checked again
     ///
-    /// Decisions say of each file whether it stays (`bc dup --format=html` makes the page); no --keep goes beside them.
+    /// Decisions say of each file whether it stays (`bc dup --format=html` makes the page); no --keep or --keep-copies goes beside them.
     /// --reference, --across-roots, --min-size, --max-size, --include, --exclude and --no-hidden hold for its
     /// files as well, and so do the references that it was made with.
     #[arg(long, value_name = "REPORT.json", conflicts_with_all = SEARCHES)]

@@ -113,7 +113,7 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
     } = found_or_saved(&session, args)?;
     options.references = references;
     if is_chosen {
-        options.rules = interactive::rules().copies(options.rules.copies);
+        options.rules = interactive::rules();
     }
     if session.cancel.is_cancelled() {
         return Ok(session.end(Exit::Done));

@@ -67,6 +67,7 @@ pub fn choose(
     };
     for (is_given, option) in [
         (!args.keep.is_empty(), "--keep"),
+        (args.keep_copies > 1, "--keep-copies"),
         (args.interactive, "--interactive"),
     ] {
         if is_given {

@@ -224,3 +224,31 @@ fn a_question_that_cannot_be_seen_is_not_asked() {
     assert!(log.contains("--yes"), "{log}");
     untouched(&t);
 }
+
+/// Where files were chosen, no rule is named.
+#[test]
+fn decisions_are_asked_about_as_chosen() {
+    let t = tree();
+    let report = t.bc_line("dup scan --format=json .").go().code(0).text();
+    let mut decisions: serde_json::Value = serde_json::from_str(&report).unwrap();
+    decisions["command"] = "dup decisions".into();
+    for group in decisions["groups"].as_array_mut().unwrap() {
+        for file in group["files"].as_array_mut().unwrap() {
+            let is_kept = file["path"].as_str().unwrap().starts_with("./b");
+            file["decision"] = if is_kept { "keep" } else { "prune" }.into();
+        }
+    }
+    t.write("../d.json", decisions.to_string());
+    let line = "dup prune --action=delete --from=../d.json";
+    let Some(session) = at_terminal(&t, line) else {
+        return;
+    };
+    assert_eq!(
+        asked(&session),
+        "Delete 3 files (12.0 KiB) of 2 groups, as chosen? [y/N]"
+    );
+    session.type_keys(b"n\n");
+    let (status, _) = session.end();
+    assert!(status.success(), "{status:?}");
+    untouched(&t);
+}
