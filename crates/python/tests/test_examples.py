@@ -50,6 +50,42 @@ def test_types_are_strict() -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+#: What a caller writes, and what it gets; each mistake is one.
+TYPED = """
+import pathlib
+
+import bit_crafts
+from typing_extensions import assert_type
+
+hashed = bit_crafts.hash([pathlib.Path("a"), b"b"], algorithm=["md5"], include="*.jpg", min_size=1)
+assert_type(hashed.complete(), bit_crafts.Hashed)
+for file in hashed:
+    assert_type(file, bit_crafts.HashedFile)
+    assert_type(open(file).read(), str)
+with bit_crafts.iter_copy("a", "b", on_conflict="skip", exclude=["*.o"]) as copied:
+    for path in copied:
+        assert_type(path, bit_crafts.CopiedPath)
+    assert_type(copied.result(), bit_crafts.CopyReport)
+assert_type(bit_crafts.verify("a", "b").changes[0].to, str | None)
+assert_type(bit_crafts.Hasher("md5", bytearray(3)).digest(), bytes)
+bit_crafts.hash("a", progress=lambda now: print(now.files))
+bit_crafts.hash(1)  # type: ignore[arg-type]
+bit_crafts.hash("a", colour="red")  # type: ignore[call-arg]
+bit_crafts.copy("a", "b", on_conflict="ask")  # type: ignore[arg-type]
+bit_crafts.hash("a", progress=1)  # type: ignore[arg-type]
+"""
+
+
+def test_types_of_a_caller() -> None:
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    pathlib.Path("caller.py").write_text(TYPED)
+    path = {**os.environ, "MYPYPATH": os.fspath(PACKAGE)}
+    command = [sys.executable, "-m", "mypy", "--strict", "--python-version=3.11", "caller.py"]
+    settings = ["--config-file", os.fspath(PACKAGE / "pyproject.toml")]
+    done = subprocess.run([*command, *settings], env=path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_types_are_those_of_the_compiled_half() -> None:
     pytest.importorskip("mypy", reason="mypy is not installed")
     # A debug build has a function more.
