@@ -98,12 +98,10 @@ pub fn check(options: &ProtectOptions<'_>, work: &Work<'_>) -> Result<ParityChec
         coverage.missing(ContentPiece {
             content,
             from: 0,
-            len: contents.all()[content as usize].size,
+            len: contents.get(content).size,
         })
     };
-    let missing: Vec<ContentPiece> = (0..contents.all().len() as u32)
-        .filter_map(missing)
-        .collect();
+    let missing: Vec<ContentPiece> = (0..contents.len() as u32).filter_map(missing).collect();
     Ok(ParityCheck {
         volumes: found.volumes.iter().map(VolumeCheck::of).collect(),
         unreadable: found.unreadable,

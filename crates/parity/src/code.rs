@@ -24,7 +24,7 @@ const GROUP: usize = 64;
 /// Bytes of each block in a slice: a chunk of 256 blocks is 1 MiB then, which stays in a cache.
 const SLICE: usize = 4 << 10;
 
-type Group = [u8; GROUP];
+type ByteGroup = [u8; GROUP];
 
 /// Parity blocks for so many data blocks: two at least, but not more than there are data blocks.
 pub(crate) fn parity_blocks(data: usize, redundancy: Redundancy) -> usize {
@@ -94,9 +94,9 @@ pub(crate) struct ParityEncoder {
 /// State of one slice.
 struct EncoderSlice {
     /// Blocks of the chunk that is not complete.
-    blocks: Vec<Group>,
+    blocks: Vec<ByteGroup>,
     /// Sum of the transformed chunks; nothing before the first.
-    sum: Option<Vec<Group>>,
+    sum: Option<Vec<ByteGroup>>,
 }
 
 impl ParityEncoder {

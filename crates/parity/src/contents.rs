@@ -14,17 +14,26 @@ use crate::file::check_algorithm;
 pub(crate) type ContentId = u32;
 
 /// One content.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordedContent {
     /// Its digest.
-    pub digest: Digest,
+    pub(crate) digest: Digest,
     /// Its size.
-    pub size: u64,
+    pub(crate) size: u64,
     /// True if no file is known that has it, as the last update says: all are damaged or cannot be
     /// read.
-    pub is_suspect: bool,
+    pub(crate) is_suspect: bool,
+}
+
+/// A content as it is kept: there may be many. Its digest is with those of the others.
+#[derive(Debug)]
+struct KeptContent {
+    size: u64,
     /// First of its names.
     first: u32,
+    /// Content before it whose digest begins alike.
+    alike: Option<ContentId>,
+    is_suspect: bool,
 }
 
 /// Name of a recorded file.
@@ -46,8 +55,10 @@ pub(crate) struct RecordedContents {
     text: Vec<u8>,
     /// In the order of the manifest.
     names: Vec<RecordedName>,
-    all: Vec<RecordedContent>,
-    of: HashMap<(Digest, u64), ContentId>,
+    all: Vec<KeptContent>,
+    digests: Vec<u8>,
+    /// The last content whose digest begins so.
+    of: HashMap<u64, ContentId>,
 }
 
 impl RecordedContents {
@@ -78,6 +89,7 @@ impl RecordedContents {
             text: Vec::new(),
             names: Vec::new(),
             all: Vec::new(),
+            digests: Vec::new(),
             of: HashMap::new(),
         }
     }
@@ -86,14 +98,16 @@ impl RecordedContents {
         let (number, path) = (self.names.len() as u32, &entry.path);
         let key = entry.digest.zip(entry.size().filter(|size| *size > 0));
         let content = key.map(|(digest, size)| {
-            *self.of.entry((digest, size)).or_insert_with(|| {
-                self.all.push(RecordedContent {
-                    digest,
+            self.find(&digest, size).unwrap_or_else(|| {
+                let content = self.all.len() as u32;
+                self.digests.extend_from_slice(digest.as_bytes());
+                self.all.push(KeptContent {
                     size,
-                    is_suspect: true,
                     first: number,
+                    alike: self.of.insert(beginning(&digest), content),
+                    is_suspect: true,
                 });
-                self.all.len() as u32 - 1
+                content
             })
         });
         self.names.push(RecordedName {
@@ -129,14 +143,37 @@ impl RecordedContents {
         contents
     }
 
-    /// Returns all contents.
-    pub(crate) fn all(&self) -> &[RecordedContent] {
-        &self.all
+    /// Returns the number of contents.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Returns a content.
+    pub(crate) fn get(&self, content: ContentId) -> RecordedContent {
+        let kept = &self.all[content as usize];
+        RecordedContent {
+            digest: self.digest(content),
+            size: kept.size,
+            is_suspect: kept.is_suspect,
+        }
+    }
+
+    fn digest(&self, content: ContentId) -> Digest {
+        let len = self.algorithm.digest_len();
+        Digest::new(&self.digests[content as usize * len..][..len])
     }
 
     /// Returns the number of the content with this digest and size.
     pub(crate) fn find(&self, digest: &Digest, size: u64) -> Option<ContentId> {
-        self.of.get(&(*digest, size)).copied()
+        let mut next = self.of.get(&beginning(digest)).copied();
+        while let Some(content) = next {
+            let kept = &self.all[content as usize];
+            if kept.size == size && self.digest(content) == *digest {
+                return Some(content);
+            }
+            next = kept.alike;
+        }
+        None
     }
 
     /// Returns the paths of a content.
@@ -163,9 +200,18 @@ impl RecordedContents {
 
     /// Returns the bytes of memory that it takes.
     pub(crate) fn memory(&self) -> u64 {
-        let text = self.text.capacity();
+        let text = self.text.capacity() + self.digests.capacity();
         let names = self.names.capacity() * size_of::<RecordedName>();
-        let of = self.of.capacity() * (size_of::<(Digest, u64)>() + 8);
-        (text + names + of + self.all.capacity() * size_of::<RecordedContent>()) as u64
+        let of = self.of.capacity() * (size_of::<(u64, ContentId)>() + 1);
+        (text + names + of + self.all.capacity() * size_of::<KeptContent>()) as u64
     }
+}
+
+/// Returns the first bytes of a digest.
+fn beginning(digest: &Digest) -> u64 {
+    let mut first = [0; 8];
+    let bytes = digest.as_bytes();
+    let count = bytes.len().min(8);
+    first[..count].copy_from_slice(&bytes[..count]);
+    u64::from_le_bytes(first)
 }

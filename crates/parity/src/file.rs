@@ -20,7 +20,9 @@ use bc_walk::job::{Error, ErrorKind};
 use rustix::fs::Dir;
 use rustix::io::Errno;
 
-use crate::format::{BadVolume, HEAD, Head, Layout, MAGIC, SHORT, STORED_BLOCK, VolumeHeader};
+use crate::format::{
+    BadVolume, HEAD, MAGIC, SHORT, STORED_BLOCK, VolumeHead, VolumeHeader, VolumeLayout,
+};
 use crate::format::{placed_digest, read_header};
 
 /// Ending of the names of volumes.
@@ -260,7 +262,7 @@ pub(crate) fn is_forgeable(algorithm: Algorithm) -> bool {
 pub(crate) struct ParityFile {
     file: OwnedFd,
     len: u64,
-    layout: Layout,
+    layout: VolumeLayout,
     /// Its header.
     pub header: VolumeHeader,
 }
@@ -269,12 +271,12 @@ impl ParityFile {
     fn read(file: OwnedFd, len: u64) -> io::Result<Result<ParityFile, BadVolume>> {
         let read_at = |to: &mut [u8], offset| Ok(dirfd::read_at(&file, to, offset)?);
         let mut why = BadVolume("has no head of a volume that is whole");
-        let mut seen: Vec<Head> = Vec::new();
+        let mut seen: Vec<VolumeHead> = Vec::new();
         let ends = [Some(0), len.checked_sub(HEAD as u64)];
         for offset in ends.into_iter().flatten() {
             let mut bytes = [0; HEAD];
             read_at(&mut bytes, offset)?;
-            match Head::from_bytes(&bytes) {
+            match VolumeHead::from_bytes(&bytes) {
                 Some(Ok(head)) if !seen.contains(&head) => seen.push(head),
                 Some(Err(bad)) => why = bad,
                 _ => {}
@@ -300,7 +302,7 @@ impl ParityFile {
         Ok(Err(why))
     }
 
-    fn of(file: OwnedFd, len: u64, head: &Head, header: VolumeHeader) -> ParityFile {
+    fn of(file: OwnedFd, len: u64, head: &VolumeHead, header: VolumeHeader) -> ParityFile {
         let layout = head.layout();
         ParityFile {
             file,
@@ -354,7 +356,7 @@ impl ParityFile {
 fn heads_in(
     len: u64,
     read_at: impl Fn(&mut [u8], u64) -> io::Result<usize>,
-) -> io::Result<Vec<Head>> {
+) -> io::Result<Vec<VolumeHead>> {
     const STEP: usize = 1 << 20;
     let mut heads = Vec::new();
     let mut buffer = vec![0; STEP + HEAD];
@@ -368,7 +370,9 @@ fn heads_in(
             .enumerate()
             .filter(|(_, byte)| **byte == MAGIC[0]);
         for (start, _) in starts.filter(|(start, _)| bytes[*start..].starts_with(&MAGIC)) {
-            let head = bytes.get(start..start + HEAD).and_then(Head::from_bytes);
+            let head = bytes
+                .get(start..start + HEAD)
+                .and_then(VolumeHead::from_bytes);
             heads.extend(head.and_then(Result::ok));
         }
         at += STEP as u64;

@@ -186,8 +186,8 @@ impl VolumeHeader {
         raw
     }
 
-    fn from_bytes(raw: &[u8], head: &Head) -> Result<VolumeHeader, BadVolume> {
-        let mut raw = Cursor(raw);
+    fn from_bytes(raw: &[u8], head: &VolumeHead) -> Result<VolumeHeader, BadVolume> {
+        let mut raw = RawHeader(raw);
         if raw.take(8)? != b"bcparity" || raw.u32()? != SCHEMA {
             return Err(BadVolume("its header is of another kind"));
         }
@@ -242,7 +242,7 @@ impl VolumeHeader {
         let mut packed = Compressor::new(Vec::new())?;
         packed.write_all(&raw)?;
         let packed = packed.finish()?;
-        let mut head = Head {
+        let mut head = VolumeHead {
             id: self.id,
             data: self.blocks.len(),
             parity: self.parity,
@@ -269,7 +269,7 @@ impl VolumeHeader {
 }
 
 impl StoredPiece {
-    fn from_cursor(raw: &mut Cursor<'_>, stream: u64) -> Result<StoredPiece, BadVolume> {
+    fn from_cursor(raw: &mut RawHeader<'_>, stream: u64) -> Result<StoredPiece, BadVolume> {
         let kind = raw.take(1)?[0];
         let [size, offset, from, len] = [raw.u64()?, raw.u64()?, raw.u64()?, raw.u64()?];
         let digest =
@@ -306,9 +306,9 @@ impl StoredPiece {
 const TOO_LONG: BadVolume = BadVolume("its lengths are no file's");
 
 /// The bytes of a header that are not read yet.
-struct Cursor<'a>(&'a [u8]);
+struct RawHeader<'a>(&'a [u8]);
 
-impl<'a> Cursor<'a> {
+impl<'a> RawHeader<'a> {
     fn take(&mut self, len: usize) -> Result<&'a [u8], BadVolume> {
         let (taken, rest) = self
             .0
@@ -338,7 +338,7 @@ impl<'a> Cursor<'a> {
 
 /// Fixed beginning of each copy of the header, which finds the others.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Head {
+pub(crate) struct VolumeHead {
     /// Number of the volume.
     pub id: u64,
     /// Number of data blocks.
@@ -351,7 +351,7 @@ pub(crate) struct Head {
     digest: [u8; 32],
 }
 
-impl Head {
+impl VolumeHead {
     fn to_bytes(self) -> [u8; HEAD] {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(SCHEMA.to_le_bytes());
@@ -370,24 +370,24 @@ impl Head {
     }
 
     /// Reads a head; `None` if it is damaged, or there is none.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Result<Head, BadVolume>> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Result<VolumeHead, BadVolume>> {
         let bytes: &[u8; HEAD] = bytes.try_into().ok()?;
         let digest = bc_digest::hash(Algorithm::Blake3, &bytes[..HEAD - 32]);
         if !bytes.starts_with(&MAGIC) || digest.as_bytes() != &bytes[HEAD - 32..] {
             return None;
         }
-        Some(Head::parsed(bytes))
+        Some(VolumeHead::parsed(bytes))
     }
 
-    fn parsed(bytes: &[u8; HEAD]) -> Result<Head, BadVolume> {
-        let mut cursor = Cursor(&bytes[8..]);
+    fn parsed(bytes: &[u8; HEAD]) -> Result<VolumeHead, BadVolume> {
+        let mut cursor = RawHeader(&bytes[8..]);
         if cursor.u32()? != SCHEMA {
             return Err(BadVolume("it has a schema that is not known here"));
         }
         if cursor.u32()? as usize != BLOCK {
             return Err(BadVolume("its blocks have another size than 64 KiB"));
         }
-        let mut head = Head {
+        let mut head = VolumeHead {
             id: cursor.u64()?,
             data: cursor.u32()? as usize,
             parity: cursor.u32()? as usize,
@@ -412,11 +412,11 @@ impl Head {
     }
 
     /// Returns where everything lies in the file.
-    pub(crate) fn layout(&self) -> Layout {
+    pub(crate) fn layout(&self) -> VolumeLayout {
         // Numbers that are plausible do not overflow.
         let records = self.packed.div_ceil(PAYLOAD as u64);
         let copy = HEAD as u64 + self.packed + records * SHORT as u64;
-        Layout {
+        VolumeLayout {
             copy,
             parity: self.parity as u64,
         }
@@ -425,13 +425,13 @@ impl Head {
 
 /// Places in the file of a volume.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Layout {
+pub(crate) struct VolumeLayout {
     /// Bytes of a copy of the header.
     pub copy: u64,
     parity: u64,
 }
 
-impl Layout {
+impl VolumeLayout {
     /// Returns the offset of a parity block, with its digest before it.
     pub(crate) fn parity(&self, number: usize) -> u64 {
         let number = number as u64;
@@ -466,7 +466,7 @@ pub(crate) struct PackedHeader {
     /// One copy of it.
     pub copy: Vec<u8>,
     /// Places in the file.
-    pub layout: Layout,
+    pub layout: VolumeLayout,
 }
 
 impl PackedHeader {
@@ -482,7 +482,7 @@ impl PackedHeader {
 /// # Errors
 /// If a record is whole in no copy, or the header is not sound.
 pub(crate) fn read_header(
-    head: &Head,
+    head: &VolumeHead,
     len: u64,
     mut read_at: impl FnMut(&mut [u8], u64) -> std::io::Result<usize>,
 ) -> std::io::Result<Result<VolumeHeader, BadVolume>> {
@@ -521,4 +521,105 @@ pub(crate) fn read_header(
         return Ok(Err(BadVolume("its header is damaged")));
     }
     Ok(VolumeHeader::from_bytes(&raw, head))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn header(pieces: usize) -> VolumeHeader {
+        let piece = |number: usize| StoredPiece {
+            digest: bc_digest::hash(Algorithm::Sha256, &number.to_le_bytes()),
+            size: 1000,
+            from: 0,
+            len: 1000,
+            bytes: PieceBytes::Stream(number as u64 * 1000),
+            paths: vec![format!("a/{number}").into_bytes()],
+        };
+        VolumeHeader {
+            id: 7,
+            written_ns: -1,
+            manifest: [3; 32],
+            algorithm: Algorithm::Sha256,
+            parity: 1,
+            pieces: (0..pieces).map(piece).collect(),
+            blocks: vec![[5; SHORT]; (pieces * 1000).div_ceil(BLOCK)],
+        }
+    }
+
+    fn read(file: &[u8]) -> Option<VolumeHeader> {
+        let head = VolumeHead::from_bytes(file.get(..HEAD)?)?.ok()?;
+        let read_at = |to: &mut [u8], offset: u64| {
+            let from = usize::try_from(offset)
+                .unwrap_or(usize::MAX)
+                .min(file.len());
+            (&file[from..]).read(to)
+        };
+        read_header(&head, file.len() as u64, read_at).unwrap().ok()
+    }
+
+    #[test]
+    fn headers_are_read_as_they_were_written() {
+        for pieces in [1, 66, 4000] {
+            let header = header(pieces);
+            let packed = header.pack().unwrap();
+            assert_eq!(packed.copy.len() as u64, packed.layout.copy);
+            assert_eq!(read(&packed.copy).as_ref(), Some(&header));
+            assert_eq!(header.bytes(), pieces as u64 * 1000);
+        }
+    }
+
+    /// A header whose digests are right, and whose content is not.
+    fn forged(raw: &[u8], data: usize) -> Result<VolumeHeader, BadVolume> {
+        let head = VolumeHead {
+            id: 7,
+            data,
+            parity: 1,
+            raw: raw.len() as u64,
+            packed: 1,
+            digest: [0; 32],
+        };
+        VolumeHeader::from_bytes(raw, &head)
+    }
+
+    #[test]
+    fn what_no_volume_says_is_refused() {
+        let good = header(2);
+        assert_eq!(forged(&good.to_bytes(), 1), Ok(good.clone()));
+        let changed = |change: fn(&mut VolumeHeader)| {
+            let mut header = good.clone();
+            change(&mut header);
+            forged(&header.to_bytes(), 1).unwrap_err().0
+        };
+        let outside = "a piece lies outside of its content";
+        assert_eq!(changed(|header| header.pieces[0].len = 0), outside);
+        assert_eq!(changed(|header| header.pieces[1].from = 1), outside);
+        assert_eq!(changed(|header| header.pieces[1].size = u64::MAX), outside);
+        assert!(changed(|header| header.pieces[1].from = u64::MAX).contains("no file's"));
+        assert!(
+            changed(|header| header.pieces[1].bytes = PieceBytes::Stream(999)).contains("follow")
+        );
+        assert!(changed(|header| header.pieces[1].paths[0] = b"../up".to_vec()).contains("path"));
+        assert!(
+            changed(|header| header.pieces[1].paths[0] = b"/etc/passwd".to_vec()).contains("path")
+        );
+        assert!(
+            changed(|header| header.pieces[0].digest = Digest::new(&[1; 16])).contains("length")
+        );
+        assert!(changed(|header| header.blocks.push([0; SHORT])).contains("head"));
+        assert!(forged(&good.to_bytes(), 2).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_header_does_any_harm(at in 0usize..400, byte: u8, cut in 0usize..400) {
+            let mut raw = header(2).to_bytes();
+            let len = raw.len();
+            raw[at % len] = byte;
+            let _ = forged(&raw, 1);
+            let _ = forged(&raw[..cut.min(len)], 1);
+        }
+    }
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::code::BLOCK;
-use crate::contents::{ContentId, RecordedContent, RecordedContents};
+use crate::contents::{ContentId, RecordedContents};
 use crate::format::VolumeHeader;
 use crate::index::IndexLine;
 
@@ -128,7 +128,7 @@ pub(crate) struct PlanRules {
 
 /// Reason for which a worn volume is not replaced.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Held {
+pub(crate) enum HeldBack {
     /// Content of it was removed not long ago.
     Removed,
     /// Content of it is damaged or cannot be read, as the manifest says or this run has found.
@@ -143,7 +143,7 @@ pub(crate) struct ProtectPlan {
     /// Volumes that go once others have all that they hold.
     pub replaced: Vec<u64>,
     /// Worn volumes that stay.
-    pub held: Vec<(u64, Held)>,
+    pub held: Vec<(u64, HeldBack)>,
 }
 
 /// Bytes of contents that volumes have, by content.
@@ -208,9 +208,9 @@ pub(crate) fn plan(
         |volume: &VolumeState| volume.live.iter().any(|piece| is_suspect(piece.content));
     for volume in volumes.iter().filter(|volume| volume.is_worn()) {
         if volume.holds_removed(rules.now, rules.keep_removed) {
-            plan.held.push((volume.id, Held::Removed));
+            plan.held.push((volume.id, HeldBack::Removed));
         } else if holds_lost(volume) {
-            plan.held.push((volume.id, Held::Damaged));
+            plan.held.push((volume.id, HeldBack::Damaged));
         } else {
             plan.replaced.push(volume.id);
         }
@@ -241,12 +241,12 @@ fn wanted(
 ) -> Vec<ContentPiece> {
     let stays = |volume: &&VolumeState| !replaced.contains(&volume.id);
     let coverage = Coverage::of(volumes.iter().filter(stays));
-    let whole = |(content, recorded): (ContentId, &RecordedContent)| ContentPiece {
+    let whole = |content: ContentId| ContentPiece {
         content,
         from: 0,
-        len: recorded.size,
+        len: contents.get(content).size,
     };
-    let all = (0..).zip(contents.all()).map(whole);
+    let all = (0..contents.len() as u32).map(whole);
     let all = all.filter(|piece| !is_unproven(piece.content));
     all.filter_map(|piece| coverage.missing(piece)).collect()
 }
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn new_content_is_wanted_once_and_in_order() {
         let contents = contents();
-        assert_eq!(contents.all().len(), 3);
+        assert_eq!(contents.len(), 3);
         let all = plan(&contents, &[], rules(), |_| false);
         assert_eq!(wanted(&all), [(0, 0, 4), (1, 0, 4), (2, 0, 4)]);
         let some = plan(
@@ -378,12 +378,12 @@ mod tests {
         assert_eq!(planned(worn(3, vec![(0, 900)]), None).replaced, [1]);
         assert_eq!(
             planned(worn(3, vec![(0, 901)]), None).held,
-            [(1, Held::Removed)]
+            [(1, HeldBack::Removed)]
         );
         let held = planned(worn(3, vec![]), Some(1));
         assert_eq!(
             (held.held, held.wanted.len()),
-            (vec![(1, Held::Damaged)], 1)
+            (vec![(1, HeldBack::Damaged)], 1)
         );
         let lost = VolumeState {
             lost: 3,

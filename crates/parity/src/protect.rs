@@ -18,7 +18,7 @@ use crate::contents::{ContentId, RecordedContents};
 use crate::encode::{EncodeEnd, EncodeMeans, Encoding};
 use crate::file::{DirUse, ParityDir, default_dir, is_forgeable};
 use crate::index::{self, IndexLine};
-use crate::plan::{Held, PlanRules, ProtectPlan, VolumeState, plan, replaceable};
+use crate::plan::{HeldBack, PlanRules, ProtectPlan, VolumeState, plan, replaceable};
 
 /// Bytes of memory for encoding where no budget is given.
 const MEMORY: u64 = 256 << 20;
@@ -288,7 +288,7 @@ pub fn protect(
         now,
         keep_removed: options.keep_removed_ns / SECOND,
     };
-    let is_suspect = |content: ContentId| contents.all()[content as usize].is_suspect;
+    let is_suspect = |content: ContentId| contents.get(content).is_suspect;
     let planned = plan(&contents, &volumes, rules, is_suspect);
     let mut done = Protected {
         unreadable: unreadable.len() as u64,
@@ -326,14 +326,14 @@ pub fn protect(
         } else {
             encoding.run(&step.wanted)
         };
-        for (header, len) in &encoding.written[before..] {
-            volumes.push(VolumeState::of(header, header.parity, &contents, None, now));
+        for (volume, len) in &encoding.written[before..] {
+            volumes.push(volume.clone());
             observer(ProtectEvent::Written {
-                volume: &dir.volume_path(header.id),
-                bytes: header.bytes(),
+                volume: &dir.volume_path(volume.id),
+                bytes: volume.bytes,
                 len: *len,
             });
-            (done.written, done.bytes) = (done.written + 1, done.bytes + header.bytes());
+            (done.written, done.bytes) = (done.written + 1, done.bytes + volume.bytes);
             done.parity_bytes += len;
         }
         match end {
@@ -368,7 +368,7 @@ pub fn protect(
         }
         first
             .held
-            .extend(stay.into_iter().map(|id| (id, Held::Damaged)));
+            .extend(stay.into_iter().map(|id| (id, HeldBack::Damaged)));
         report_held(&first.held, &dir, &volumes, observer, &mut done);
     }
     done.volumes = volumes.len() as u64;
@@ -392,7 +392,7 @@ fn kept(dir: &ParityDir, lines: &[IndexLine]) -> Vec<IndexLine> {
 
 /// Reports the worn volumes that stay.
 fn report_held(
-    held: &[(u64, Held)],
+    held: &[(u64, HeldBack)],
     dir: &ParityDir,
     volumes: &[VolumeState],
     observer: &mut ProtectObserver<'_>,
@@ -405,14 +405,14 @@ fn report_held(
         observer(ProtectEvent::Held {
             volume: &dir.volume_path(id),
             why: match held {
-                Held::Removed => {
+                HeldBack::Removed => {
                     "not written again: it holds content that was removed not long ago"
                 }
-                Held::Damaged => {
+                HeldBack::Damaged => {
                     "not written again: it holds content that is damaged or cannot be read"
                 }
             },
-            removed: removed.filter(|_| held == Held::Removed),
+            removed: removed.filter(|_| held == HeldBack::Removed),
         });
     }
 }
@@ -440,9 +440,9 @@ fn memory(options: &ProtectOptions<'_>, contents: &RecordedContents) -> Result<u
     match limit.saturating_sub(lists) {
         left if left >= LEAST_MEMORY => Ok(left.min(MEMORY)),
         _ => {
-            let needed = lists + LEAST_MEMORY;
             let text = format!(
-                "the names and digests of the manifest take {lists} bytes: a memory budget of {needed} bytes is needed"
+                "the names and digests of the manifest take {lists} bytes, and encoding {LEAST_MEMORY}: more than the \
+                 {limit} that the memory budget leaves"
             );
             Err(Error::usage(text))
         }
@@ -470,7 +470,7 @@ fn foreseen(
     capacity: u64,
     done: Protected,
 ) -> Protected {
-    let is_suspect = |content: ContentId| contents.all()[content as usize].is_suspect;
+    let is_suspect = |content: ContentId| contents.get(content).is_suspect;
     let bytes = plan
         .wanted
         .iter()

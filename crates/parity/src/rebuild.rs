@@ -146,7 +146,7 @@ impl ParityRestore {
             .map(|(number, lost)| ((lost.digest, lost.size), number))
             .collect();
         let (volumes, last) = self.volumes_of(&wanted)?;
-        let mut parts: HashMap<usize, Part> = HashMap::new();
+        let mut parts: HashMap<usize, KnownPart> = HashMap::new();
         let mut done: BTreeSet<usize> = BTreeSet::new();
         for id in volumes {
             if means.cancel.is_cancelled() {
@@ -185,7 +185,7 @@ impl ParityRestore {
             for number in ended {
                 if done.insert(number) {
                     let part = parts.remove(&number);
-                    each(number, Part::outcome(part, lost[number].size))?;
+                    each(number, KnownPart::outcome(part, lost[number].size))?;
                 }
             }
         }
@@ -239,7 +239,7 @@ impl ParityRestore {
 }
 
 /// A lost content, as far as it is known.
-struct Part {
+struct KnownPart {
     file: OwnedFd,
     /// Ranges that are known.
     known: Vec<Range<u64>>,
@@ -248,7 +248,7 @@ struct Part {
     from: PathBuf,
 }
 
-impl Part {
+impl KnownPart {
     fn is_whole(&self, size: u64) -> bool {
         self.known_from_start() >= size
     }
@@ -266,7 +266,7 @@ impl Part {
         })
     }
 
-    fn outcome(part: Option<Part>, size: u64) -> Rebuilt {
+    fn outcome(part: Option<KnownPart>, size: u64) -> Rebuilt {
         let Some(part) = part else {
             return Rebuilt::Unprotected;
         };
@@ -302,13 +302,13 @@ struct Segment {
 }
 
 /// Candidate that a piece is taken from in a block, where it is not the first.
-type Choice = (usize, usize);
+type CandidateChoice = (usize, usize);
 
 /// Blocks of a volume, judged.
 struct JudgedBlocks {
     good: Vec<bool>,
     /// Choices that are not the first, by block.
-    choices: HashMap<usize, Choice>,
+    choices: HashMap<usize, CandidateChoice>,
     /// The stream, where there is memory for it.
     stream: Option<Vec<u8>>,
 }
@@ -335,7 +335,7 @@ impl OpenVolume<'_> {
         &self,
         wanted: &HashMap<(Digest, u64), usize>,
         done: &BTreeSet<usize>,
-        parts: &mut HashMap<usize, Part>,
+        parts: &mut HashMap<usize, KnownPart>,
     ) -> Result<Option<Error>, Error> {
         let header = self.header();
         let number_of = |piece: &StoredPiece| {
@@ -374,7 +374,7 @@ impl OpenVolume<'_> {
         for (piece, number) in needed {
             let part = match parts.entry(number) {
                 std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-                std::collections::hash_map::Entry::Vacant(entry) => entry.insert(Part {
+                std::collections::hash_map::Entry::Vacant(entry) => entry.insert(KnownPart {
                     file: self.temporary(header.pieces[piece].size)?,
                     known: Vec::new(),
                     missing: 0,
@@ -405,7 +405,7 @@ impl OpenVolume<'_> {
     fn add_piece(
         &self,
         piece: usize,
-        part: &mut Part,
+        part: &mut KnownPart,
         judged: &JudgedBlocks,
         computed: Option<&OwnedFd>,
         missing: u64,
@@ -461,7 +461,9 @@ impl OpenVolume<'_> {
     fn judge(&self) -> Result<JudgedBlocks, Error> {
         let header = self.header();
         let count = header.blocks.len();
-        let keeps = 2 * (count * BLOCK) as u64 <= self.memory();
+        // Large files are read again sooner than so much memory is made; many small ones are not.
+        let is_small = header.pieces.len() > count;
+        let keeps = is_small && 2 * (count * BLOCK) as u64 <= self.memory();
         let mut stream = vec![0; if keeps { count * BLOCK } else { 0 }];
         let choices = Mutex::new(HashMap::new());
         let good: Vec<AtomicBool> = (0..count).map(|_| AtomicBool::new(false)).collect();
@@ -560,7 +562,7 @@ impl OpenVolume<'_> {
         starts: &[(u64, usize)],
         reader: &mut PieceReader,
         buffer: &mut [u8],
-    ) -> Option<Option<Choice>> {
+    ) -> Option<Option<CandidateChoice>> {
         let segments = self.segments(block, 0..BLOCK, starts);
         buffer.fill(0);
         for segment in &segments {
@@ -748,7 +750,7 @@ impl OpenVolume<'_> {
 /// Reader of pieces, which keeps the last file open.
 #[derive(Default)]
 struct PieceReader {
-    open: Option<(Choice, Option<OwnedFd>)>,
+    open: Option<(CandidateChoice, Option<OwnedFd>)>,
     starts: Vec<(u64, usize)>,
 }
 

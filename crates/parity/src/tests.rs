@@ -15,7 +15,7 @@ use bc_walk::job::{Error, ErrorKind, Means};
 use crate::code::BLOCK;
 use crate::contents::RecordedContents;
 use crate::file::{DirUse, ParityDir};
-use crate::format::{HEAD, Head};
+use crate::format::{HEAD, VolumeHead};
 use crate::rebuild::{ContentPlaces, LostContent, ParityRestore, RebuildMeans, Rebuilt};
 use crate::{ProtectEvent, ProtectOptions, Protected, check, default_dir, protect};
 
@@ -23,7 +23,7 @@ const DAY: i64 = 86_400_000_000_000;
 const NOW: i64 = 20_000 * DAY;
 
 /// A tree with its manifest and its parity.
-struct Site {
+struct ProtectedSite {
     dir: tempfile::TempDir,
     algorithm: Algorithm,
     volume: u64,
@@ -47,11 +47,11 @@ fn bytes(len: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-impl Site {
-    fn new(files: &[(&str, Vec<u8>)]) -> Site {
+impl ProtectedSite {
+    fn new(files: &[(&str, Vec<u8>)]) -> ProtectedSite {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("tree")).unwrap();
-        let site = Site {
+        let site = ProtectedSite {
             dir,
             algorithm: Algorithm::Sha256,
             volume: 1 << 20,
@@ -134,7 +134,7 @@ impl Site {
     }
 
     /// Computes contents again: what became of each, with its bytes if it is whole.
-    fn rebuild(&self, lost: &[LostContent], memory: Option<u64>) -> Vec<Outcome> {
+    fn rebuild(&self, lost: &[LostContent], memory: Option<u64>) -> Vec<RebuildOutcome> {
         let manifest = self.manifest();
         let top = dirfd::open_root(self.root().as_os_str().as_encoded_bytes()).unwrap();
         let places = ContentPlaces {
@@ -158,10 +158,10 @@ impl Site {
                     let file = std::fs::File::from(content.file);
                     let mut found = vec![0; file.metadata().unwrap().len() as usize];
                     file.read_exact_at(&mut found, 0).unwrap();
-                    Outcome::Whole(found)
+                    RebuildOutcome::Whole(found)
                 }
-                Rebuilt::Short { blocks, .. } => Outcome::Short(blocks),
-                Rebuilt::Unprotected => Outcome::Unprotected,
+                Rebuilt::Short { blocks, .. } => RebuildOutcome::Short(blocks),
+                Rebuilt::Unprotected => RebuildOutcome::Unprotected,
             };
             assert!(outcomes.insert(number, outcome).is_none());
             Ok(())
@@ -178,12 +178,13 @@ impl Site {
     }
 
     fn heals(&self, content: &[u8]) -> bool {
-        self.rebuild(&[self.lost(content)], self.memory) == [Outcome::Whole(content.to_vec())]
+        self.rebuild(&[self.lost(content)], self.memory)
+            == [RebuildOutcome::Whole(content.to_vec())]
     }
 }
 
 #[derive(Debug, PartialEq)]
-enum Outcome {
+enum RebuildOutcome {
     Whole(Vec<u8>),
     Short(u64),
     Unprotected,
@@ -216,7 +217,7 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
 fn lost_and_damaged_contents_come_back() {
     let files = files();
     for memory in [None, Some(9 << 20)] {
-        let mut site = Site::new(&files);
+        let mut site = ProtectedSite::new(&files);
         site.memory = memory;
         let done = site.protect().unwrap();
         assert!(done.is_complete(), "{}", site.events());
@@ -246,7 +247,7 @@ fn lost_and_damaged_contents_come_back() {
         assert_eq!(site.rebuild(&all, memory).len(), 5);
         assert_eq!(
             site.rebuild(&[site.lost(b"other")], memory),
-            [Outcome::Unprotected]
+            [RebuildOutcome::Unprotected]
         );
         // Nothing is to be done again.
         files
@@ -260,7 +261,7 @@ fn lost_and_damaged_contents_come_back() {
 #[test]
 fn columns_that_do_not_fit_into_memory_come_one_after_the_other() {
     let files = [("a", bytes(40 * BLOCK + 5, 1)), ("b", bytes(20 * BLOCK, 2))];
-    let mut site = Site::new(&files);
+    let mut site = ProtectedSite::new(&files);
     (site.volume, site.redundancy) = (8 << 20, "100%");
     site.protect().unwrap();
     let name = site.volumes()[0].clone();
@@ -277,11 +278,11 @@ fn columns_that_do_not_fit_into_memory_come_one_after_the_other() {
 #[test]
 fn as_many_blocks_as_there_is_parity_for_and_no_more() {
     let content = bytes(16 * BLOCK, 7);
-    let site = Site::new(&[("a", content.clone())]);
+    let site = ProtectedSite::new(&[("a", content.clone())]);
     site.protect().unwrap();
     let volume = site.parity().join("000001.bcp");
     let whole = std::fs::read(&volume).unwrap();
-    let head = Head::from_bytes(&whole[..HEAD]).unwrap().unwrap();
+    let head = VolumeHead::from_bytes(&whole[..HEAD]).unwrap().unwrap();
     assert_eq!((head.data, head.parity), (16, 4));
     let layout = head.layout();
     // The parity, the data, and the copies of the header may be damaged alike.
@@ -302,9 +303,17 @@ fn as_many_blocks_as_there_is_parity_for_and_no_more() {
         flip(&site.at("a"), (15 * BLOCK) as u64);
         assert_eq!(
             site.rebuild(&[site.lost(&content)], None),
-            [Outcome::Short(1)]
+            [RebuildOutcome::Short(1)]
         );
     }
+    // Blocks behind the end of a file that was cut short are lost, and its header is not.
+    site.write("a", &content);
+    std::fs::write(&volume, &whole[..layout.parity(2) as usize + 5]).unwrap();
+    flip(&site.at("a"), 0);
+    flip(&site.at("a"), BLOCK as u64);
+    assert!(site.heals(&content));
+    flip(&site.at("a"), 2 * BLOCK as u64);
+    assert!(!site.heals(&content));
     // Two parity blocks that were exchanged are lost.
     site.write("a", &content);
     let mut swapped = whole.clone();
@@ -331,11 +340,11 @@ fn copies_of_the_header_mend_one_another_record_by_record() {
         .iter()
         .map(|(path, bytes)| (&path[..], bytes.clone()))
         .collect();
-    let site = Site::new(&files);
+    let site = ProtectedSite::new(&files);
     site.protect().unwrap();
     let volume = site.parity().join("000001.bcp");
     let whole = std::fs::read(&volume).unwrap();
-    let head = Head::from_bytes(&whole[..HEAD]).unwrap().unwrap();
+    let head = VolumeHead::from_bytes(&whole[..HEAD]).unwrap().unwrap();
     let copies = head.layout().copies();
     assert!(head.layout().copy > 2 * BLOCK as u64);
     std::fs::remove_file(site.at(files[0].0)).unwrap();
@@ -351,14 +360,14 @@ fn copies_of_the_header_mend_one_another_record_by_record() {
     flip(&volume, copies[0] + (HEAD + 20) as u64);
     assert!(matches!(
         site.rebuild(&[site.lost(&files[0].1)], None)[..],
-        [Outcome::Unprotected]
+        [RebuildOutcome::Unprotected]
     ));
 }
 
 #[test]
 fn nothing_unproven_is_protected_and_what_is_around_it_is() {
     let files = files();
-    let site = Site::new(&files);
+    let site = ProtectedSite::new(&files);
     // Edited since, of the same size; of another; gone.
     flip(&site.at("b/large"), 2_000_000);
     site.write("c", b"longer");
@@ -392,7 +401,7 @@ fn nothing_unproven_is_protected_and_what_is_around_it_is() {
 #[test]
 fn content_is_taken_from_any_of_its_paths() {
     let (small, large) = (bytes(5000, 1), bytes(9_000_000, 2));
-    let site = Site::new(&[
+    let site = ProtectedSite::new(&[
         ("a", small.clone()),
         ("b", large.clone()),
         ("y", small.clone()),
@@ -417,7 +426,7 @@ fn holes_take_no_parity_and_come_back() {
     content.resize(200 * BLOCK, 0);
     content.extend(bytes(100, 2));
     let zeros = vec![0; 3 * BLOCK];
-    let site = Site::new(&[("a", content.clone()), ("b", zeros.clone())]);
+    let site = ProtectedSite::new(&[("a", content.clone()), ("b", zeros.clone())]);
     let done = site.protect().unwrap();
     assert!(done.is_complete(), "{}", site.events());
     assert_eq!((done.written, done.bytes), (1, (BLOCK + 100) as u64));
@@ -430,7 +439,7 @@ fn holes_take_no_parity_and_come_back() {
     std::fs::remove_file(site.at("a")).unwrap();
     std::fs::remove_file(site.at("b")).unwrap();
     assert!(site.heals(&content) && site.heals(&zeros));
-    let zeros_only = Site::new(&[("z", zeros.clone())]);
+    let zeros_only = ProtectedSite::new(&[("z", zeros.clone())]);
     assert_eq!(zeros_only.protect().unwrap().written, 1);
     std::fs::remove_file(zeros_only.at("z")).unwrap();
     assert!(zeros_only.heals(&zeros));
@@ -445,7 +454,7 @@ fn volumes_are_replaced_once_they_are_worn_and_never_while_they_may_heal() {
         .iter()
         .map(|(path, bytes)| (&path[..], bytes.clone()))
         .collect();
-    let mut site = Site::new(&files);
+    let mut site = ProtectedSite::new(&files);
     site.protect().unwrap();
     // Two of four are not more than half.
     for (number, path) in ["00", "01"].iter().enumerate() {
@@ -509,7 +518,7 @@ fn a_lost_index_forgets_only_since_when_content_is_gone() {
         .iter()
         .map(|(path, bytes)| (&path[..], bytes.clone()))
         .collect();
-    let mut site = Site::new(&files);
+    let mut site = ProtectedSite::new(&files);
     site.protect().unwrap();
     let index = site.parity().join("index.jsonl");
     let first = std::fs::read_to_string(&index).unwrap();
@@ -533,7 +542,7 @@ fn a_lost_index_forgets_only_since_when_content_is_gone() {
 #[test]
 fn check_reads_parity_alone() {
     let content = bytes(16 * BLOCK, 7);
-    let site = Site::new(&[("a", content), ("b", bytes(10, 1))]);
+    let site = ProtectedSite::new(&[("a", content), ("b", bytes(10, 1))]);
     let checked = || {
         let (root, manifest) = (site.root(), site.manifest());
         let options = ProtectOptions::new(&root, &manifest, NOW);
@@ -548,7 +557,10 @@ fn check_reads_parity_alone() {
     site.protect().unwrap();
     let volume = site.parity().join("000001.bcp");
     let whole = std::fs::read(&volume).unwrap();
-    let layout = Head::from_bytes(&whole[..HEAD]).unwrap().unwrap().layout();
+    let layout = VolumeHead::from_bytes(&whole[..HEAD])
+        .unwrap()
+        .unwrap()
+        .layout();
     assert!(checked().is_good());
     std::fs::remove_file(site.at("a")).unwrap();
     assert!(checked().is_good());
@@ -571,11 +583,11 @@ fn check_reads_parity_alone() {
 #[test]
 fn hostile_directories_give_errors_and_touch_nothing() {
     let content = bytes(3 * BLOCK, 7);
-    let site = Site::new(&[("a", content.clone())]);
+    let site = ProtectedSite::new(&[("a", content.clone())]);
     site.protect().unwrap();
     let volume = site.parity().join("000001.bcp");
     let whole = std::fs::read(&volume).unwrap();
-    let good = Head::from_bytes(&whole[..HEAD]).unwrap().unwrap();
+    let good = VolumeHead::from_bytes(&whole[..HEAD]).unwrap().unwrap();
     // A head with any numbers has a right digest of its own.
     let forged = |at: usize, value: &[u8]| {
         let mut file = whole.clone();
@@ -615,7 +627,7 @@ fn hostile_directories_give_errors_and_touch_nothing() {
         std::fs::write(&volume, case).unwrap();
         assert_eq!(
             site.rebuild(&[site.lost(&content)], None),
-            [Outcome::Unprotected],
+            [RebuildOutcome::Unprotected],
             "{number}"
         );
         let done = site.protect().unwrap();
@@ -639,7 +651,7 @@ fn hostile_directories_give_errors_and_touch_nothing() {
 
 #[test]
 fn one_run_at_a_time_and_digests_that_identify() {
-    let mut site = Site::new(&[("a", bytes(10, 1))]);
+    let mut site = ProtectedSite::new(&[("a", bytes(10, 1))]);
     let held = ParityDir::open(&site.parity(), DirUse::Write)
         .unwrap()
         .unwrap();
@@ -672,7 +684,7 @@ fn one_run_at_a_time_and_digests_that_identify() {
 
 #[test]
 fn an_empty_root_is_a_disk_that_is_not_mounted() {
-    let site = Site::new(&[("a", bytes(10, 1))]);
+    let site = ProtectedSite::new(&[("a", bytes(10, 1))]);
     std::fs::remove_file(site.at("a")).unwrap();
     assert_eq!(site.protect().unwrap_err().kind(), ErrorKind::Refused);
     std::fs::remove_dir(site.root()).unwrap();
@@ -682,7 +694,7 @@ fn an_empty_root_is_a_disk_that_is_not_mounted() {
 #[test]
 fn contents_are_each_recorded_once() {
     let contents = RecordedContents::of_files(&[("a", b"x"), ("b", b""), ("c", b"x"), ("d", b"x")]);
-    assert_eq!(contents.all().len(), 1);
+    assert_eq!(contents.len(), 1);
     assert_eq!(contents.paths(0).collect::<Vec<_>>(), [b"a", b"c", b"d"]);
     assert!(contents.has_path(b"b"));
     for (manifest, dir) in [

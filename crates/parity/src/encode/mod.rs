@@ -32,7 +32,7 @@ use crate::code::{BLOCK, ParityEncoder, Redundancy};
 use crate::contents::{ContentId, RecordedContents};
 use crate::file::ParityDir;
 use crate::format::{ShortDigest, StoredPiece, VolumeHeader};
-use crate::plan::ContentPiece;
+use crate::plan::{ContentPiece, VolumeState};
 
 /// Bytes of the window, where there is memory enough.
 const WINDOW: usize = 8 << 20;
@@ -91,12 +91,12 @@ pub(crate) struct Encoding<'a> {
     replans: u32,
     /// Contents that could not be proven by any of their paths.
     pub unproven: Unproven,
-    /// Headers of the volumes that were written, and the bytes of their files.
-    pub written: Vec<(VolumeHeader, u64)>,
+    /// Volumes that were written, and the bytes of their files.
+    pub written: Vec<(VolumeState, u64)>,
 }
 
 /// A large content that is being read.
-struct Span {
+struct LargeContent {
     piece: ContentPiece,
     file: OwnedFd,
     path: Vec<u8>,
@@ -110,14 +110,14 @@ struct Span {
     is_from_before: bool,
 }
 
-impl Span {
+impl LargeContent {
     fn end(&self) -> u64 {
         self.piece.from + self.piece.len
     }
 }
 
 /// A volume in the making.
-struct Volume {
+struct NewVolume {
     encoder: ParityEncoder,
     pieces: Vec<StoredPiece>,
     blocks: Vec<ShortDigest>,
@@ -134,27 +134,31 @@ struct PendingVolume {
 }
 
 /// State of one plan.
-struct Stream<'a, 'e> {
+struct VolumeStream<'a, 'e> {
     encoding: &'e mut Encoding<'a>,
     wanted: &'e [ContentPiece],
     at: usize,
     window: Vec<u8>,
     filled: usize,
-    span: Option<Span>,
+    /// Bytes of the large content that come next, which were read while the window was encoded.
+    ahead: Vec<u8>,
+    ahead_len: usize,
+    ahead_failed: Option<PathError>,
+    span: Option<LargeContent>,
     /// Contents of the window that are complete, and not yet proven.
-    ended: Vec<Span>,
+    ended: Vec<LargeContent>,
     pending: Vec<PendingVolume>,
 }
 
 /// Step that could not be done.
-enum Stop {
+enum EncodeStop {
     Fatal(Error),
     Again,
 }
 
-impl From<Error> for Stop {
-    fn from(error: Error) -> Stop {
-        Stop::Fatal(error)
+impl From<Error> for EncodeStop {
+    fn from(error: Error) -> EncodeStop {
+        EncodeStop::Fatal(error)
     }
 }
 
@@ -177,12 +181,15 @@ impl<'a> Encoding<'a> {
     /// # Errors
     /// If a volume cannot be written, or it was cancelled: volumes that are committed stay.
     pub(crate) fn run(&mut self, wanted: &[ContentPiece]) -> Result<EncodeEnd, Error> {
-        let window = (self.means.memory / 4).clamp(BLOCK as u64, WINDOW as u64) as usize;
-        let mut stream = Stream {
+        let window = (self.means.memory / 6).clamp(BLOCK as u64, WINDOW as u64) as usize;
+        let mut stream = VolumeStream {
             wanted,
             at: 0,
             window: vec![0; window - window % BLOCK],
             filled: 0,
+            ahead: Vec::new(),
+            ahead_len: 0,
+            ahead_failed: None,
             span: None,
             ended: Vec::new(),
             pending: Vec::new(),
@@ -190,8 +197,8 @@ impl<'a> Encoding<'a> {
         };
         match stream.run() {
             Ok(()) => Ok(EncodeEnd::Complete),
-            Err(Stop::Again) => Ok(EncodeEnd::Again),
-            Err(Stop::Fatal(error)) => Err(error),
+            Err(EncodeStop::Again) => Ok(EncodeEnd::Again),
+            Err(EncodeStop::Fatal(error)) => Err(error),
         }
     }
 
@@ -274,9 +281,9 @@ impl EncodeMeans<'_> {
         }
     }
 
-    fn check(&self) -> Result<(), Stop> {
+    fn check(&self) -> Result<(), EncodeStop> {
         match self.cancel.is_cancelled() {
-            true => Err(Stop::Fatal(Error::cancelled())),
+            true => Err(EncodeStop::Fatal(Error::cancelled())),
             false => Ok(()),
         }
     }

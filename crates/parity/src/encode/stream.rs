@@ -9,7 +9,9 @@ use bc_digest::{Batch, Digest, Hasher};
 use bc_fs::PathError;
 use bc_walk::job::Error;
 
-use super::{ContentPiece, DIFFERS, EncodeMeans, LastDir, Span, Stop, Stream, Volume};
+use super::{
+    ContentPiece, DIFFERS, EncodeMeans, EncodeStop, LargeContent, LastDir, NewVolume, VolumeStream,
+};
 use crate::code::{BLOCK, ParityEncoder, parity_blocks};
 use crate::contents::ContentId;
 use crate::format::{MOST_PATHS, PieceBytes, ShortDigest, StoredPiece, short_digest};
@@ -32,12 +34,50 @@ struct SmallJob<'w> {
     to: &'w mut [u8],
 }
 
+/// The next bytes of a large content, in parts that are read side by side.
+struct SpanParts<'s> {
+    span: &'s LargeContent,
+    parts: Vec<Mutex<&'s mut [u8]>>,
+    failed: Mutex<Option<PathError>>,
+}
+
+impl<'s> SpanParts<'s> {
+    fn new(span: &'s LargeContent, to: &'s mut [u8]) -> SpanParts<'s> {
+        SpanParts {
+            span,
+            parts: to.chunks_mut(PART).map(Mutex::new).collect(),
+            failed: Mutex::new(None),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    fn read(&self, means: &EncodeMeans<'_>, number: usize) {
+        let mut part = self.parts[number]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let offset = self.span.at + (number * PART) as u64;
+        if let Err(error) = means.read(&self.span.file, &self.span.path, &mut part, offset) {
+            let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+            failed.get_or_insert(error);
+        }
+    }
+
+    fn failed(self) -> Option<PathError> {
+        self.failed
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
 }
 
-impl<'a> Stream<'a, '_> {
-    pub(super) fn run(&mut self) -> Result<(), Stop> {
+impl<'a> VolumeStream<'a, '_> {
+    pub(super) fn run(&mut self) -> Result<(), EncodeStop> {
         loop {
             let left = self.left();
             if left == 0 {
@@ -75,7 +115,7 @@ impl<'a> Stream<'a, '_> {
         left
     }
 
-    fn begin(&mut self, left: u64) -> Volume {
+    fn begin(&mut self, left: u64) -> NewVolume {
         let means = self.means();
         let parity = parity_blocks(blocks_of(left.min(means.capacity)), means.redundancy);
         // Windows and rows of parity have a third of the memory.
@@ -87,7 +127,7 @@ impl<'a> Stream<'a, '_> {
         if let Some(span) = &mut self.span {
             span.is_from_before = true;
         }
-        Volume {
+        NewVolume {
             encoder: ParityEncoder::new(parity, 0..BLOCK / passes, means.workers),
             pieces: Vec::new(),
             blocks: Vec::new(),
@@ -97,7 +137,7 @@ impl<'a> Stream<'a, '_> {
     }
 
     /// Fills the window with the next bytes of the stream, and adds their pieces.
-    fn fill(&mut self, volume: &mut Volume, room: usize) -> Result<(), Stop> {
+    fn fill(&mut self, volume: &mut NewVolume, room: usize) -> Result<(), EncodeStop> {
         let means = self.means();
         let (stream, pieces) = (volume.stream, &mut volume.pieces);
         self.filled = 0;
@@ -110,7 +150,7 @@ impl<'a> Stream<'a, '_> {
             let mut small = Vec::new();
             let mut bytes = 0;
             while let Some(&piece) = self.wanted.get(self.at) {
-                let is_whole = piece.len == means.contents.all()[piece.content as usize].size;
+                let is_whole = piece.len == means.contents.get(piece.content).size;
                 if self.encoding.unproven.contains_key(&piece.content) {
                     self.at += 1;
                     continue;
@@ -141,7 +181,7 @@ impl<'a> Stream<'a, '_> {
         mut small: Vec<ContentId>,
         stream: u64,
         pieces: &mut Vec<StoredPiece>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), EncodeStop> {
         let means = self.means();
         // Contents with another path are read again by that.
         while !small.is_empty() {
@@ -151,7 +191,7 @@ impl<'a> Stream<'a, '_> {
             let mut from = start;
             let mut failed = failed.into_iter().peekable();
             for (number, &content) in small.iter().enumerate() {
-                let len = means.contents.all()[content as usize].size as usize;
+                let len = means.contents.get(content).size as usize;
                 if let Some((_, error)) = failed.next_if(|(failed, _)| *failed == number) {
                     if self.encoding.failed(content, error) {
                         again.push(content);
@@ -170,7 +210,7 @@ impl<'a> Stream<'a, '_> {
 
     /// Reads files to the end of the window, and returns those that do not have the recorded
     /// content, in order.
-    fn read_files(&mut self, small: &[ContentId]) -> Result<Vec<(usize, PathError)>, Stop> {
+    fn read_files(&mut self, small: &[ContentId]) -> Result<Vec<(usize, PathError)>, EncodeStop> {
         let means = self.means();
         let encoding = &*self.encoding;
         let contents = means.contents;
@@ -178,7 +218,7 @@ impl<'a> Stream<'a, '_> {
         let mut jobs = Vec::with_capacity(small.len());
         let mut bytes = 0;
         for (number, &content) in small.iter().enumerate() {
-            let len = contents.all()[content as usize].size;
+            let len = contents.get(content).size;
             let (to, behind) = std::mem::take(&mut rest).split_at_mut(len as usize);
             rest = behind;
             bytes += len;
@@ -220,7 +260,7 @@ impl<'a> Stream<'a, '_> {
                 let messages: Vec<&[u8]> = taken.iter().map(|job| &*job.to).collect();
                 batch.hash_all(&messages, |nth, digest| {
                     let job = &taken[nth];
-                    if digest != contents.all()[job.content as usize].digest {
+                    if digest != contents.get(job.content).digest {
                         bad.push((
                             job.number,
                             means.differs(encoding.path(job.content), DIFFERS),
@@ -284,7 +324,7 @@ impl<'a> Stream<'a, '_> {
         pieces: &mut Vec<StoredPiece>,
     ) {
         let contents = self.means().contents;
-        let recorded = &contents.all()[content as usize];
+        let recorded = contents.get(content);
         if let Some(last) = pieces.last_mut()
             && (last.digest, last.size, last.from + last.len)
                 == (recorded.digest, recorded.size, from)
@@ -313,9 +353,9 @@ impl<'a> Stream<'a, '_> {
     }
 
     /// Opens a content that does not fit into the window, or of which a part is wanted only.
-    fn open_span(&mut self, piece: ContentPiece) -> Result<(), Stop> {
+    fn open_span(&mut self, piece: ContentPiece) -> Result<(), EncodeStop> {
         let means = self.means();
-        let recorded = &means.contents.all()[piece.content as usize];
+        let recorded = means.contents.get(piece.content);
         self.encoding.zeros.remove(&piece.content);
         loop {
             let path = self.encoding.path(piece.content).to_vec();
@@ -328,7 +368,7 @@ impl<'a> Stream<'a, '_> {
             means.check()?;
             match opened {
                 Ok((file, hasher)) => {
-                    self.span = Some(Span {
+                    self.span = Some(LargeContent {
                         piece,
                         file,
                         path,
@@ -375,35 +415,25 @@ impl<'a> Stream<'a, '_> {
         stream: u64,
         room: usize,
         pieces: &mut Vec<StoredPiece>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), EncodeStop> {
         let means = self.means();
         let Some(mut span) = self.span.take() else {
             return Ok(());
         };
         let start = self.filled;
         let len = (span.end() - span.at).min((room - start) as u64) as usize;
-        let failed = Mutex::new(None);
-        {
-            let parts: Vec<Mutex<&mut [u8]>> = self.window[start..start + len]
-                .chunks_mut(PART)
-                .map(Mutex::new)
-                .collect();
-            let span = &span;
-            means.share(parts.len(), usize::MAX, |number| {
-                let mut part = parts[number].lock().unwrap_or_else(PoisonError::into_inner);
-                let offset = span.at + (number * PART) as u64;
-                if let Err(error) = means.read(&span.file, &span.path, &mut part, offset) {
-                    failed
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .get_or_insert(error);
-                }
-            })?;
-        }
+        let failed = if std::mem::take(&mut self.ahead_len) == len && start == 0 {
+            std::mem::swap(&mut self.window, &mut self.ahead);
+            self.ahead_failed.take()
+        } else {
+            let parts = SpanParts::new(&span, &mut self.window[start..start + len]);
+            means.share(parts.len(), usize::MAX, |number| parts.read(means, number))?;
+            parts.failed()
+        };
         means.check()?;
-        if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(error) = failed {
             self.encoding.failed(span.piece.content, error);
-            return Err(Stop::Again);
+            return Err(EncodeStop::Again);
         }
         // Blocks of zeros are left out: all of it has to be hashed before it is moved.
         let lead = (span.at.next_multiple_of(BLOCK as u64) - span.at) as usize;
@@ -435,18 +465,40 @@ impl<'a> Stream<'a, '_> {
         Ok(())
     }
 
-    /// Encodes the window; hashes what is not hashed yet.
-    fn encode(&mut self, volume: &mut Volume) -> Result<(), Stop> {
+    /// Returns the number of bytes of the large content that the next window begins with.
+    fn next_of_span(&self, stream: u64) -> usize {
+        let Some(span) = &self.span else {
+            return 0;
+        };
+        let room = match self.means().capacity - stream {
+            0 => self.means().capacity,
+            room => room,
+        };
+        (span.end() - span.at)
+            .min(room)
+            .min(self.window.len() as u64) as usize
+    }
+
+    /// Encodes the window; hashes what is not hashed yet; and reads what comes next of a large
+    /// content.
+    fn encode(&mut self, volume: &mut NewVolume) -> Result<(), EncodeStop> {
         let means = self.means();
         let end = self.filled.next_multiple_of(BLOCK);
         self.window[self.filled..end].fill(0);
+        self.ahead_len = self.next_of_span(volume.stream + end as u64);
+        if self.ahead_len > 0 {
+            self.ahead.resize(self.window.len(), 0);
+        }
+        let ahead = &mut self.ahead[..self.ahead_len];
+        let ahead = self.span.as_ref().map(|span| SpanParts::new(span, ahead));
+        let parts = ahead.as_ref().map_or(0, SpanParts::len);
         let window = &self.window[..end];
-        let spans: Vec<&Span> = self.ended.iter().chain(&self.span).collect();
+        let spans: Vec<&LargeContent> = self.ended.iter().chain(&self.span).collect();
         let count = end / BLOCK;
         let groups = count.div_ceil(BLOCKS_TOGETHER);
         let digests: Vec<Mutex<Vec<ShortDigest>>> = (0..groups).map(|_| Mutex::default()).collect();
         let encoder = &volume.encoder;
-        let tasks = spans.len() + groups + encoder.slices();
+        let tasks = spans.len() + parts + groups + encoder.slices();
         // The hash of a large content is one task, and the longest: it comes first.
         means.share(tasks, usize::MAX, |task| {
             if let Some(span) = spans.get(task) {
@@ -454,8 +506,15 @@ impl<'a> Stream<'a, '_> {
                 for part in &span.parts {
                     hasher.update(&window[part.clone()]);
                 }
-            } else if task < spans.len() + groups {
-                let group = task - spans.len();
+                return;
+            }
+            let task = task - spans.len();
+            if let Some(ahead) = ahead.as_ref().filter(|_| task < parts) {
+                ahead.read(means, task);
+                return;
+            }
+            let group = task - parts;
+            if group < groups {
                 let blocks = window
                     .chunks(BLOCK)
                     .skip(group * BLOCKS_TOGETHER)
@@ -465,10 +524,11 @@ impl<'a> Stream<'a, '_> {
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner) = computed;
             } else {
-                encoder.take(task - spans.len() - groups, window);
+                encoder.take(group - groups, window);
             }
         })?;
         means.check()?;
+        self.ahead_failed = ahead.and_then(SpanParts::failed);
         drop(spans);
         volume.encoder.taken(count);
         volume.stream += end as u64;
@@ -486,7 +546,7 @@ impl<'a> Stream<'a, '_> {
     }
 
     /// Compares the digest of a large content, all bytes of which are read.
-    fn prove(&mut self, span: Span) -> Result<(), Stop> {
+    fn prove(&mut self, span: LargeContent) -> Result<(), EncodeStop> {
         let means = self.means();
         let mut hasher = span
             .hasher
@@ -497,16 +557,13 @@ impl<'a> Stream<'a, '_> {
         means.check()?;
         let content = span.piece.content;
         let found: Digest = hasher.finalize();
-        let proven =
-            read.and_then(
-                |()| match found == means.contents.all()[content as usize].digest {
-                    true => Ok(()),
-                    false => Err(means.differs(&span.path, DIFFERS)),
-                },
-            );
+        let proven = read.and_then(|()| match found == means.contents.get(content).digest {
+            true => Ok(()),
+            false => Err(means.differs(&span.path, DIFFERS)),
+        });
         if let Err(error) = proven {
             self.encoding.failed(content, error);
-            return Err(Stop::Again);
+            return Err(EncodeStop::Again);
         }
         means.progress.files.fetch_add(1, Relaxed);
         match span.is_from_before {

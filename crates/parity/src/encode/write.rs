@@ -8,18 +8,19 @@ use bc_fs::call::FailedCall;
 use bc_fs::dirfd;
 use bc_walk::job::{Error, ErrorKind};
 
-use super::{LastDir, PendingVolume, Stop, Stream, Volume};
+use super::{EncodeStop, LastDir, NewVolume, PendingVolume, VolumeStream};
 use crate::code::{BLOCK, ParityEncoder, parity_blocks};
 use crate::file::volume_name;
-use crate::format::{Layout, PackedHeader, PieceBytes, SHORT, STORED_BLOCK, VolumeHeader};
+use crate::format::{PackedHeader, PieceBytes, SHORT, STORED_BLOCK, VolumeHeader, VolumeLayout};
 use crate::format::{placed_digest, short_digest};
+use crate::plan::VolumeState;
 
 /// Times that a volume is begun again because it came out smaller than planned.
 const MOST_REPLANS: u32 = 3;
 
-impl Stream<'_, '_> {
+impl VolumeStream<'_, '_> {
     /// Writes a volume, which waits if its last content is not proven.
-    pub(super) fn end(&mut self, volume: Volume) -> Result<(), Stop> {
+    pub(super) fn end(&mut self, volume: NewVolume) -> Result<(), EncodeStop> {
         let means = self.means();
         let data = volume.blocks.len();
         if data == 0 {
@@ -30,7 +31,7 @@ impl Stream<'_, '_> {
             // Files went, or have blocks of zeros: known by now.
             self.encoding.replans += 1;
             if self.encoding.replans <= MOST_REPLANS {
-                return Err(Stop::Again);
+                return Err(EncodeStop::Again);
             }
             if volume.encoder.parity_blocks() > data {
                 let text = "too many files change while they are protected";
@@ -81,7 +82,7 @@ impl Stream<'_, '_> {
         file: &AtomicFile,
         mut encoder: ParityEncoder,
         passes: usize,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), EncodeStop> {
         let means = self.means();
         let path = means.dir.volume_path(header.id);
         let rows = ParityRows {
@@ -124,7 +125,11 @@ impl Stream<'_, '_> {
 
     /// Reads the stream of a volume once more, proves each block by its digest, and encodes other
     /// columns.
-    fn encode_again(&self, header: &VolumeHeader, encoder: &mut ParityEncoder) -> Result<(), Stop> {
+    fn encode_again(
+        &self,
+        header: &VolumeHeader,
+        encoder: &mut ParityEncoder,
+    ) -> Result<(), EncodeStop> {
         let means = self.means();
         let mut window = vec![0; self.window.len()];
         let bytes = header.bytes();
@@ -157,7 +162,7 @@ impl Stream<'_, '_> {
                 .into_iter()
                 .any(|(block, digest)| short_digest(block) != *digest)
             {
-                return Err(Stop::Again);
+                return Err(EncodeStop::Again);
             }
             means.share(encoder.slices(), usize::MAX, |slice| {
                 encoder.take(slice, &window[..padded])
@@ -170,11 +175,14 @@ impl Stream<'_, '_> {
     }
 
     /// Gives the volumes that wait their names: all of their contents are proven.
-    pub(super) fn commit(&mut self) -> Result<(), Stop> {
+    pub(super) fn commit(&mut self) -> Result<(), EncodeStop> {
         for PendingVolume { header, file, len } in std::mem::take(&mut self.pending) {
             let dir = self.means().dir;
             dir.commit(&volume_name(header.id), file)?;
-            self.encoding.written.push((header, len));
+            let means = self.means();
+            let now = means.now_ns.div_euclid(1_000_000_000);
+            let state = VolumeState::of(&header, header.parity, means.contents, None, now);
+            self.encoding.written.push((state, len));
         }
         Ok(())
     }
@@ -183,7 +191,7 @@ impl Stream<'_, '_> {
 /// Parity blocks in the file of a volume.
 struct ParityRows<'a> {
     header: &'a VolumeHeader,
-    layout: Layout,
+    layout: VolumeLayout,
     file: &'a AtomicFile,
 }
 
