@@ -42,7 +42,7 @@ pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
     // A page shows whole directories first; a list of files has none.
     let has_dirs = args.format == ScanFormat::Html && args.walk.files_from.is_none();
     if has_dirs {
-        plan.walk_options = dirs::run::of_directories(plan.walk_options);
+        plan.walk_options = dirs::search::of_directories(plan.walk_options);
     }
     if !plan.manifests.is_empty() && args.format != ScanFormat::Report(ReportFormat::Text) {
         let text =
@@ -53,8 +53,8 @@ pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
     let found = search(&session, plan)?;
     let directories = match has_dirs && !session.cancel.is_cancelled() {
         true => {
-            let options = dirs::run::of_search(&session, &found, span)?;
-            Some(dirs::run::look(&session, &found, &options)?)
+            let options = dirs::search::of_search(&session, &found, span)?;
+            Some(dirs::search::look(&session, &found, &options)?)
         }
         false => None,
     };

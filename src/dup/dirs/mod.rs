@@ -5,3 +5,4 @@ mod html;
 pub mod output;
 pub mod prune;
 pub mod run;
+pub mod search;

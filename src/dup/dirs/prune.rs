@@ -9,7 +9,7 @@ use bc_prune::{Planned, PruneOptions, RunMode};
 use bc_walk::Identity;
 
 use super::output::tell;
-use super::run::{look, plan};
+use super::search::{look, plan};
 use crate::dup::args::PruneArgs;
 use crate::dup::interactive::{self, Offer, Pick};
 use crate::dup::output as reported;

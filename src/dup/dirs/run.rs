@@ -1,28 +1,18 @@
 //! Run of `bc dup dirs`, from its arguments to its exit code.
 
-use std::ffi::OsString;
-use std::path::Path;
-use std::sync::Arc;
-
 use bc_digest::Batch;
-use bc_find::dirs::{
-    DirNames, Directories, DirsOptions, DirsReport, digest_algorithm, offline_dirs,
-};
+use bc_find::dirs::{DirNames, DirsOptions, DirsReport, digest_algorithm, offline_dirs};
 use bc_find::scan::Span;
-use bc_hash::{HashOptions, HashProgress};
-use bc_walk::{Entries, Repeats, WalkOptions};
+use bc_hash::HashOptions;
 
 use super::args::{DirsArgs, DirsFormat};
+use super::search::{look, of_search, plan};
 use super::{html, output};
-use crate::dup::args::search::SearchArgs;
-use crate::dup::plan::SearchPlan;
 use crate::dup::references;
 use crate::dup::run::end_search;
 use crate::dup::search::{OfflineManifests, SearchResult, search};
 use crate::files::lists::ListKind;
-use crate::parse::args::WalkArgs;
 use crate::report::Exit;
-use crate::session::progress::{Display, reading};
 use crate::session::{Outcome, Session};
 
 pub fn dirs(args: &DirsArgs) -> Outcome<Exit> {
@@ -81,35 +71,6 @@ pub fn dirs(args: &DirsArgs) -> Outcome<Exit> {
     })
 }
 
-/// Returns the plan of a search of whole directories: an empty file is a part of its directory.
-pub fn plan<'a>(
-    session: &Session,
-    paths: &[OsString],
-    search: &SearchArgs,
-    walk: &'a WalkArgs,
-    target: Option<&Path>,
-) -> Outcome<SearchPlan<'a>> {
-    let mut plan = SearchPlan::from_size(0, session, paths, search, walk, target)?;
-    plan.walk_options = of_directories(plan.walk_options);
-    Ok(plan)
-}
-
-/// Returns options of a walk with all that the directories in it contain.
-pub fn of_directories(mut options: WalkOptions) -> WalkOptions {
-    options.entries = Entries::All;
-    options.repeats = Repeats::List;
-    options
-}
-
-/// Returns the engine's options for directories of a search: equal and contained ones.
-pub fn of_search(session: &Session, found: &SearchResult, span: Span) -> Outcome<DirsOptions> {
-    session.read_options(1, 1, bc_find::dirs::dirs_memory(&found.listing))?;
-    let mut options = DirsOptions::new();
-    options.span = span;
-    options.algorithm = found.algorithm;
-    Ok(options)
-}
-
 /// Returns the engine's options; digests of directories are computed only for JSON, which reports
 /// them.
 fn options(
@@ -136,24 +97,4 @@ fn options(
         options.digests = Some(reading);
     }
     Ok(options)
-}
-
-/// Compares the directories of the files found; reports those that could not be read or changed.
-pub fn look(
-    session: &Session,
-    found: &SearchResult,
-    options: &DirsOptions,
-) -> Outcome<Directories> {
-    let progress = Arc::new(HashProgress::default());
-    // Without digests nothing is read any more.
-    let start = |_| Display::start(&session.common, "directories", reading(&progress));
-    let display = options.digests.as_ref().map(start);
-    let (listing, scan) = (&found.listing, &found.scan);
-    let answer = bc_find::dirs::find(listing, scan, options, &session.cancel, &progress)
-        .map_err(|panic| session.defect(&panic))?;
-    drop(display);
-    for error in &answer.errors {
-        session.report.problem(error);
-    }
-    Ok(answer)
 }
