@@ -187,6 +187,10 @@ impl ListedGroups {
             file.names.retain(|name| !is_repeated(name));
         }
         files.retain(|file| !file.names.is_empty());
+        // All of them are about to go by themselves.
+        if files.is_empty() {
+            return;
+        }
         let blocks = one.size.div_ceil(BLOCK) * BLOCK;
         self.size.word(one.size);
         let usual = blocks.saturating_mul((files.len() as u64).saturating_sub(1));

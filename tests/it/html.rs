@@ -357,6 +357,20 @@ fn a_page_has_all_groups_and_stays_small() {
     assert!(data.len() < 1004 * 60, "{}", data.len());
 }
 
+/// Names that file systems and unfinished outputs leave for a while are nothing to decide on.
+#[test]
+fn names_that_do_not_last_are_not_on_the_page() {
+    let t = TestTree::new();
+    t.write("d/.nfs000000000000000100000001", "going")
+        .write("d/.nfs000000000000000200000002", "going")
+        .write("d/a", "stays")
+        .write("d/b", "stays");
+    let page = t.bc_line("dup --format=html d").go().code(0).text();
+    let groups = groups(&page);
+    assert_eq!(groups.len(), 1, "{groups:?}");
+    assert_eq!(groups[0].files.len(), 2);
+}
+
 /// Folders that are copies of each other come first, and those that are in another one.
 #[test]
 fn whole_folders_are_on_the_page() {
