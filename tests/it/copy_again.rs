@@ -66,7 +66,7 @@ fn nothing_is_to_be_done() {
         };
         let t = copied(make, line);
         let to = line.rsplit(' ').next().unwrap();
-        for how in ["fail", "skip", "update", "fail"] {
+        for how in ["fail", "skip", "update", "replace", "fail"] {
             let before = state(&t, to);
             let out = t.bc_line(&format!("{line} --on-conflict={how}")).go();
             out.code(0).stderr_has("; 0 B written");
@@ -85,6 +85,19 @@ fn nothing_is_to_be_done() {
             complete(&t, to, line);
         }
     }
+}
+
+/// What replaces takes the place of what is not the copy any more, and of nothing else.
+#[test]
+fn only_what_is_not_the_copy_any_more_is_replaced() {
+    let t = copied(small, "copy -T r to");
+    t.write("to/b", "mine").mtime("to/b", 5, 1000);
+    let out = t.bc_line("copy -T -f --itemize r to").go();
+    out.code(0)
+        .stdout_is("= to/a: done by an earlier run\n~ to/b\n= to/l: done by an earlier run\n");
+    assert_eq!(t.read("to/b"), b"two");
+    let out = t.bc_line("copy -T -f --restart r to").go();
+    out.code(0).stderr_has("; 6 B written");
 }
 
 #[test]

@@ -45,6 +45,12 @@ impl OnConflict {
             OnConflict::Verify => "verify",
         }
     }
+
+    /// True if a run ends with a copy of each source or a failure: what an earlier copy has made, and
+    /// is as it was, counts as that.
+    pub(crate) const fn is_to_have_all(self) -> bool {
+        matches!(self, OnConflict::Fail | OnConflict::Replace)
+    }
 }
 
 /// Reading back of written files before they get their names.

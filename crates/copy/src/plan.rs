@@ -215,7 +215,7 @@ fn decide(order: &CopyOrder, facts: &EntryFacts) -> Result<NextStep, Fact> {
     // Occupant is no content that could be another one.
     let may_be_recorded = facts.subject != EntryClass::Special
         || there.is_of_now && matches!(facts.content(false)?, Compared::Same(_));
-    if order.on_conflict == OnConflict::Fail
+    if order.on_conflict.is_to_have_all()
         && may_be_recorded
         && let Some((digest, proof)) = facts.recorded.ok_or(Fact::Recorded)?
     {
@@ -544,7 +544,7 @@ mod tests {
         let of_rule = [
             (OnConflict::Fail, vec![Fact::Recorded]),
             (OnConflict::Skip, vec![]),
-            (OnConflict::Replace, vec![]),
+            (OnConflict::Replace, vec![Fact::Recorded]),
             (OnConflict::Update, vec![Fact::Newer]),
             (OnConflict::Verify, vec![content]),
         ];

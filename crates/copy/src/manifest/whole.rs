@@ -28,7 +28,6 @@ use crate::event::{EntryReport, Why};
 use crate::job::Job;
 use crate::lock;
 use crate::meta::stat_at;
-use crate::options::OnConflict;
 use crate::results::{EntryOutcome, EntryState, Proof, Rows, Unlisted};
 use crate::resume::stamp::{Lasting, Stamp, of_text, push_state};
 use crate::sources::{RootItem, WalkedDir};
@@ -149,7 +148,7 @@ fn body(worker: &mut Worker<'_>, plan: &ManifestPlan, copies: &[Meta]) -> Option
 
 /// True if the copy is done as a whole; records that of each entry then.
 fn all_is_done(job: &Job<'_>, plan: &ManifestPlan) -> bool {
-    let is_asked = job.plan.options.on_conflict == OnConflict::Fail
+    let is_asked = job.plan.options.on_conflict.is_to_have_all()
         && !job.plan.options.restart
         && job.plan.went_on.is_none()
         && job.has_manifest()
