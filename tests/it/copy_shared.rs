@@ -9,6 +9,7 @@ use bc_testkit::{NOBODY, TestTree, is_root, left_out};
 
 use crate::common::Bc;
 use crate::copy_trees::{MANIFEST, litter_below, pattern};
+use crate::move_across::other_disk;
 use crate::strace;
 
 /// A copy that is killed just before its files get their names; its stages.
@@ -72,6 +73,41 @@ fn what_is_planted_for_stages() {
     assert_eq!(t.join("victim").metadata().unwrap().nlink(), 2);
     assert_eq!(std::fs::read(dir.join("inside")).unwrap(), b"kept");
     assert!(!t.exists("to/r"), "{out}");
+}
+
+/// In a sticky directory the manifest of another user keeps its name, so that none can be written:
+/// that is said before anything is copied.
+#[test]
+fn a_manifest_that_cannot_be_set_aside_is_refused_at_once() {
+    if !is_root() {
+        return left_out("only root has files of others");
+    }
+    for command in ["copy", "move"] {
+        let t = TestTree::new();
+        let Some(disk) = other_disk(&t) else {
+            return;
+        };
+        t.write("r/file", "content").mode("", 0o777);
+        let home = t.scratch("home");
+        std::fs::create_dir_all(&home).unwrap();
+        for path in [&home, &t.join("r"), &t.join("r/file")] {
+            chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        disk.write(MANIFEST, "another's").mode("", 0o1777);
+        let to = disk.path().display();
+        for dry in ["", " --dry-run"] {
+            let line = format!("{command}{dry} r/file {to}/");
+            let out = t.bc_line(&line).as_nobody().go();
+            out.code(2)
+                .stderr_has("cannot be carried on, nor get another name")
+                .stderr_has("--manifest");
+            assert!(!disk.exists("file") && t.exists("r/file"), "{line}");
+        }
+        let line = format!("{command} --manifest=none r/file {to}/");
+        t.bc_line(&line).as_nobody().go().code(0);
+        assert_eq!(disk.read("file"), b"content");
+        assert_eq!(disk.read(MANIFEST), b"another's");
+    }
 }
 
 /// A manifest of somebody else's would be carried on as if it had been proven here.

@@ -10,6 +10,7 @@ use bc_testkit::{NOBODY, Seen, Sweep, TestTree, full_disk, is_root, left_out, lo
 use crate::common::{BC, Bc};
 use crate::copy_faults::FAULTS;
 use crate::copy_trees::{MANIFEST, figures, litter, litter_below, rich, tree};
+use crate::move_within::agree;
 use crate::strace::{self, KILL};
 
 /// A tree on another file system; prints why there is none.
@@ -236,6 +237,76 @@ fn a_dry_run_says_what_would_stay() {
         .stderr_has("r/a/large: remove: stays: it has other names");
     assert_eq!(seen(t.path(), MANIFEST).unwrap(), before);
     assert!(!disk.exists("to") && litter(&t).is_empty());
+}
+
+/// A dry run asks the source's side, too: names that it would not let go, and reasons.
+#[test]
+fn a_dry_run_foresees_what_the_source_keeps() {
+    let t = tree();
+    let Some(disk) = other_disk(&t) else {
+        return;
+    };
+    let to = disk.join("to");
+    // No place for a journal.
+    let line = format!("move --dry-run r {}", to.display());
+    let out = t
+        .bc_line(&line)
+        .env("XDG_STATE_HOME", t.join("r/a/file/none"))
+        .go();
+    out.code(2).stderr_has("there is no journal");
+    let out = t.bc_line(&line).go();
+    out.code(0);
+    disk.write("taken/second", "taken");
+    let line = format!(
+        "move -T --on-conflict=skip r {}",
+        disk.join("taken").display()
+    );
+    agree(&t, &line);
+    if !is_root() {
+        return left_out("only root has files of others");
+    }
+    t.write("shared/r/file", "content").mode("shared/r", 0o1777);
+    t.mode("shared", 0o777).mode("", 0o777);
+    disk.mode("", 0o777);
+    let state = t.scratch("state");
+    std::fs::create_dir(&state).unwrap();
+    std::os::unix::fs::chown(&state, Some(NOBODY), Some(NOBODY)).unwrap();
+    let to = disk.join("shared");
+    let line = format!("move --allow-lossy --dry-run shared/r {}", to.display());
+    let out = t
+        .bc_line(&line)
+        .env("XDG_STATE_HOME", state)
+        .as_nobody()
+        .go();
+    out.code(1)
+        .stderr_has("shared/r/file: rename: Operation not permitted")
+        .stderr_has("2 left at the source of 2");
+}
+
+/// As long as something stays the same command means the same: it does not go into what the first
+/// run made.
+#[test]
+fn what_is_skipped_leaves_the_destination_where_it_was() {
+    let t = TestTree::new();
+    t.write("r/file", "content").write("r/stays", "mine");
+    t.hard_link("r/stays", "outside");
+    let Some(disk) = other_disk(&t) else {
+        return;
+    };
+    let line = format!("move --on-conflict=skip r {}", disk.join("to").display());
+    t.bc_line(&line).go().code(1);
+    disk.write("to/stays", "another's");
+    for _ in 0..2 {
+        let out = t.bc_line(&line).go();
+        out.code(1)
+            .stderr_has("r/stays: remove: stays: what has its name at the destination")
+            .stderr_has("the same command goes on");
+        assert!(!disk.exists("to/r"), "{out}");
+    }
+    let line = line.replace("skip", "replace");
+    t.remove("outside").bc_line(&line).go().code(0);
+    assert_eq!(disk.read("to/stays"), b"mine");
+    assert!(!t.exists("r") && litter(&t).is_empty());
 }
 
 /// What comes into a directory meanwhile keeps it.

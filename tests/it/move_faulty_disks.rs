@@ -156,13 +156,20 @@ fn unplugged(is_source: bool, command: &str) {
         }
         let moves = command.starts_with("move");
         let is_journal = || litter_below(&t.scratch("home")).next().is_some();
-        let is_over = !is_journal() && (!moves || !real_from.exists());
-        assert!(code != Some(0) || is_over, "{context}");
-        if !is_over {
+        // A removal that may be lost with the power is a warning, and leaves a journal.
+        let is_done = match moves {
+            true => !real_from.exists(),
+            false => !is_journal(),
+        };
+        assert!(code != Some(0) || is_done, "{context}");
+        if !is_done || is_journal() {
             let again = t.bc_line(&line).go();
             assert_eq!(again.status.code(), Some(0), "{context}: again: {again}");
         }
-        all_is_copied(&t, &to, &before, &context);
+        // The time of a directory that was lost to its copy was a warning.
+        if moves || !out.error_text().contains("could not be given") {
+            all_is_copied(&t, &to, &before, &context);
+        }
         match moves {
             true => assert!(!real_from.exists(), "{context}"),
             false => assert_eq!(seen(&real_from, MANIFEST).unwrap(), before, "{context}"),
@@ -178,9 +185,11 @@ fn unplugged(is_source: bool, command: &str) {
 fn a_destination_that_is_unplugged_loses_nothing() {
     unplugged(false, "move");
     unplugged(false, "move --sync=file");
+    unplugged(false, "copy");
 }
 
 #[test]
 fn a_source_that_is_unplugged_loses_nothing() {
     unplugged(true, "move");
+    unplugged(true, "copy");
 }

@@ -173,7 +173,7 @@ fn a_dry_run_prints_what_the_run_does() {
         ("move --dry-run r free", "+ free\n"),
         (
             "move --dry-run -T --on-conflict=skip r to/r",
-            "= to/r/a/file: exists\n+ to/r/a/large\n",
+            "+ to/r/a/large\n= to/r/a/file: exists\n",
         ),
     ] {
         let before = seen(t.path(), MANIFEST).unwrap();
@@ -183,6 +183,60 @@ fn a_dry_run_prints_what_the_run_does() {
         assert_eq!(seen(t.path(), MANIFEST).unwrap(), before, "{line}");
     }
     assert!(litter(&t).is_empty());
+}
+
+/// Lines, reasons and counts of a dry run are those of the run.
+#[test]
+fn a_dry_run_counts_as_the_run_does() {
+    for rule in ["fail", "skip", "replace"] {
+        let t = tree();
+        t.write("r/new/one", "1").write("r/a/sub/two", "2");
+        t.write("to/r/a/large", "taken").write("to/r/other", "mine");
+        agree(&t, &format!("move --on-conflict={rule} r to"));
+    }
+    // The file has two names, of which one is taken.
+    let t = tree();
+    t.write("to/second", "taken");
+    agree(&t, "move -T --on-conflict=skip r to");
+}
+
+/// A line says before what it does: lines, reasons and counts.
+#[track_caller]
+pub fn agree(t: &TestTree, line: &str) {
+    let reasons = |text: String| -> Vec<String> {
+        let lines = text.lines().filter(|line| line.contains(": "));
+        lines
+            .map(str::to_owned)
+            .filter(|line| is_reason(line))
+            .collect()
+    };
+    let counts = |text: String| -> Option<String> {
+        let counts = text.lines().find(|line| line.contains(" moved"))?;
+        let counts = counts.rsplit(": ").next()?;
+        Some(counts.split(';').next()?.to_owned())
+    };
+    let dry = t.bc_line(&format!("{line} --dry-run")).go();
+    let run = t.bc_line(&format!("{line} --itemize")).go();
+    let context = format!("{line}: {dry}{run}");
+    assert_eq!(dry.text(), run.text(), "{context}");
+    assert_eq!(
+        reasons(dry.error_text()),
+        reasons(run.error_text()),
+        "{context}"
+    );
+    assert_eq!(
+        counts(dry.error_text()),
+        counts(run.error_text()),
+        "{context}"
+    );
+    assert_eq!(dry.status.code(), run.status.code(), "{context}");
+}
+
+fn is_reason(line: &str) -> bool {
+    let operations = ["remove", "create", "rename", "rmdir", "mkdir"];
+    operations
+        .iter()
+        .any(|op| line.contains(&format!(": {op}: ")))
 }
 
 /// A filter leaves files where they are, and their directories.

@@ -251,7 +251,11 @@ impl Worker<'_> {
             .file(&place.target, source, there, states_prove);
         for before in records {
             if before.is_proven || self.has_content(&place.dir, &place.target, there, &before)? {
-                return Ok(Some(before));
+                let asks = job.plan.order.removes && (before.is_of_other || before.unsettled);
+                return Ok(Some(NamedRecord {
+                    is_kept: asks && job.plan.has_kept(place.item),
+                    ..before
+                }));
             }
         }
         Ok(None)

@@ -54,12 +54,8 @@ pub(crate) fn finish_dirs(main: &mut Worker<'_>) -> Result<(), bc_walk::job::Err
     Ok(())
 }
 
-/// Returns the times of a directory of the destination that keep, since those of its source were
-/// changed by the removal of entries.
-pub(crate) fn times_left(job: &Job<'_>, below: &[u8]) -> Option<Timestamps> {
-    if !job.plan.known.removes {
-        return None;
-    }
+/// Returns the times of a directory of the destination, by its path below the top.
+pub(crate) fn times_now(job: &Job<'_>, below: &[u8]) -> Option<Timestamps> {
     let dir = DestDir::open(job.plan.top.fd.as_fd(), below).ok()?;
     Some(times_of(&meta::fstat(&dir.fd).ok()?))
 }
@@ -238,32 +234,34 @@ impl Worker<'_> {
         }
     }
 
-    /// Sets the times of a root that is this directory once more: those of its source, or `left`.
-    pub(crate) fn root_times(&mut self, below: &[u8], left: Option<&Timestamps>) {
+    /// Sets the times of a root that is this directory once more: they were `before`.
+    pub(crate) fn set_root_times(
+        &mut self,
+        below: &[u8],
+        before: &Timestamps,
+    ) -> Result<(), Error> {
         let job = self.job;
         for root in 0..job.plan.tree.roots.len() {
-            let item = RootItem(job.plan.tree.items_of(root).start);
+            let items = job.plan.tree.items_of(root);
             let is_dir = job.plan.tree.roots[root].source.stat.kind() == FileKind::Dir;
-            if !is_dir
-                || job.plan.tree.items_of(root).is_empty()
-                || !job.plan.options.preserve.times
-            {
+            if !is_dir || items.is_empty() || !job.plan.options.preserve.times {
                 continue;
             }
-            let mut target = Vec::new();
+            let (item, mut target) = (RootItem(items.start), Vec::new());
             job.plan.tree.write_target(item, &mut target);
             if target != below {
                 continue;
             }
-            if let Some(left) = left.filter(|_| job.is_found(item)) {
-                let _ = self.set_times(&target, left);
-                continue;
-            }
-            // Failures were reported when it was tried first.
-            if let Ok(wanted) = self.dir_wanted(item) {
-                let _ = self.set_times(&target, &wanted.times());
+            match self.set_times(&target, before) {
+                // That was reported when it was tried first.
+                Ok(()) | Err(Errno::PERM | Errno::ACCESS) => {}
+                Err(errno) => {
+                    job.lacks(item);
+                    return Err(Error::new(job.shown(&target), "utimens", errno));
+                }
             }
         }
+        Ok(())
     }
 
     /// True if the root that is this directory has the extended attributes of its source; true as

@@ -4,10 +4,10 @@
 
 use std::rc::Rc;
 
-use bc_fs::meta::FullStat;
+use bc_fs::dirfd::may_rename;
 use bc_fs::path::split;
 use bc_walk::{Error, FileKind, FileStat};
-use rustix::fs::{Access, AtFlags, StatxAttributes, StatxFlags, accessat, statx};
+use rustix::fs::{Access, AtFlags, accessat};
 use rustix::io::Errno;
 
 use crate::decide::Decision;
@@ -15,7 +15,7 @@ use crate::destination::warn_of_space;
 use crate::event::EntryReport;
 use crate::job::Job;
 use crate::links::HardLinks;
-use crate::meta::{is_root, stat, stat_at};
+use crate::meta::stat_at;
 use crate::options::When;
 use crate::place::{DestDir, EntryPlace, Over};
 use crate::plan::makes_dir;
@@ -53,6 +53,9 @@ pub(crate) fn run(job: &Job<'_>, sharing: u64) {
     for item in job.plan.tree.items() {
         if job.is_over() {
             return;
+        }
+        if job.outcomes.renamed.contains(&item) {
+            continue;
         }
         if job.is_manifest(item) {
             job.leave_manifest(item);
@@ -111,8 +114,9 @@ impl Worker<'_> {
                 _ => job.refused(target, "create", errno),
             });
         }
-        if made.over != Over::Nothing && stays_there(dir, split(target).1) {
-            return Err(job.refused(target, "rename", Errno::PERM));
+        if made.over != Over::Nothing {
+            let taken = may_rename(&dir.fd, split(target).1);
+            taken.map_err(|failed| job.refused(target, failed.op, failed.errno))?;
         }
         Ok(room)
     }
@@ -136,26 +140,6 @@ fn takes_names(dir: &DestDir) -> Result<(), Errno> {
         Err(Errno::NOSYS | Errno::INVAL) => Ok(()),
         asked => asked,
     }
-}
-
-/// True if the name of a file cannot be taken from it: of an immutable one, nor of one that belongs
-/// to neither this user nor the owner of its sticky directory.
-fn stays_there(dir: &DestDir, name: &[u8]) -> bool {
-    const STICKY: u32 = 0o1000;
-    let flags = AtFlags::SYMLINK_NOFOLLOW;
-    let Ok(there) = statx(&dir.fd, name, flags, StatxFlags::BASIC_STATS) else {
-        return false;
-    };
-    let there = FullStat::of_statx(&there);
-    let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
-    let own = rustix::process::geteuid().as_raw();
-    let is_kept = || {
-        let above = stat(&dir.fd);
-        above.is_ok_and(|above| {
-            above.mode & STICKY != 0 && above.uid != own && there.stat.uid != own && !is_root()
-        })
-    };
-    there.marks.intersects(fixed) || is_kept()
 }
 
 impl Job<'_> {

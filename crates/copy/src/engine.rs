@@ -438,16 +438,19 @@ pub(crate) fn conclude(job: &Job<'_>, missing: u64) -> Result<(Copied, Rows), Er
                 }
             }
         };
-        let before = dirs::times_left(job, &plan.below);
+        let before = dirs::times_now(job, &plan.below);
         let opened = open_to_owner(job, &plan);
         let written = manifest::write(job, &plan, &rows, &unread.unlisted, lasting);
         if let Some((dir, mode)) = opened {
             let _ = Subject::place(dir.fd.as_fd()).chmod(mode);
         }
         let written = written?;
-        if !written.is_old {
-            // Its name has changed the time of the directory.
-            Worker::new(job).root_times(&plan.below, before.as_ref());
+        // Its name has changed the time of the directory.
+        let before = before.filter(|_| !written.is_old);
+        let set = before.map(|before| Worker::new(job).set_root_times(&plan.below, &before));
+        if let Some(Err(error)) = set {
+            (job.means.observer)(Event::Incomplete(&error));
+            copied.incomplete += 1;
         }
         copied.manifest = Some(written.shown);
     }

@@ -21,7 +21,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, getrlimit};
 
-use crate::destination::Top;
+use crate::destination::{Top, place_of};
 use crate::event::{CopyProgress, EntryReport, Event, Observer, Relay, Why};
 use crate::lock;
 use crate::manifest::earlier::TreeRecords;
@@ -33,7 +33,7 @@ use crate::report::Reports;
 use crate::results::{EntryOutcome, EntryState, Results};
 use crate::resume::journal::{Free, Log};
 use crate::resume::known::KnownWork;
-use crate::resume::record::RootRecord;
+use crate::resume::record::{RootRecord, private_name};
 use crate::resume::stamp::{Systems, given};
 use crate::sources::{RootItem, SourceTree, shown_below};
 use crate::stage::JobId;
@@ -157,6 +157,8 @@ pub(crate) struct JobOutcomes {
     lossy: Mutex<HashSet<RootItem>>,
     /// Entries of a move whose copies are the sources themselves, which have both names.
     linked: Mutex<HashSet<RootItem>>,
+    /// Entries that a dry run foresees to be renamed: a run would not come to them here.
+    pub(crate) renamed: HashSet<RootItem>,
 }
 
 /// Operations that pairs of file systems are known to refuse, so that they are not tried again.
@@ -200,6 +202,15 @@ pub(crate) struct DestinationObserver<'a> {
     pub(crate) relay: &'a Relay<'a>,
     /// True if it is reported to while files are copied: the first destination's.
     pub(crate) streams: bool,
+}
+
+impl JobPlan<'_> {
+    /// True if an entry's source was to be removed by an earlier run, and has kept its name.
+    pub(crate) fn has_kept(&self, item: RootItem) -> bool {
+        let root = place_of(&self.tree.root(item).1.source.path);
+        let named = self.tree.named_below(item, &root);
+        named.is_some_and(|(_, path)| self.known.has_kept(&private_name(&self.id.0, &path)))
+    }
 }
 
 impl<'a> Job<'a> {
@@ -249,6 +260,7 @@ impl<'a> Job<'a> {
             reported_direct: AtomicBool::new(false),
             lossy: Mutex::default(),
             linked: Mutex::default(),
+            renamed: HashSet::new(),
         };
         let means = JobMeans {
             log: begun.log,
@@ -571,6 +583,25 @@ impl<'a> Job<'a> {
     /// Returns the sources that have their names at the destination, too.
     pub(crate) fn take_linked(&self) -> HashSet<RootItem> {
         std::mem::take(&mut *lock(&self.outcomes.linked))
+    }
+
+    /// Leaves entries out of a dry run whose targets, or directories above them, are foreseen to be
+    /// renamed.
+    pub(crate) fn leave_renamed(&mut self, foreseen: &HashSet<Vec<u8>>) {
+        if foreseen.is_empty() {
+            return;
+        }
+        let mut target = Vec::new();
+        for item in self.plan.tree.items() {
+            self.plan.tree.write_target(item, &mut target);
+            let mut at = &target[..];
+            while !at.is_empty() && !foreseen.contains(at) {
+                at = split(at).0;
+            }
+            if !at.is_empty() {
+                self.outcomes.renamed.insert(item);
+            }
+        }
     }
 
     /// True if a copy of a move lacks metadata.

@@ -235,8 +235,9 @@ fn file_of_earlier_run(
     let is_foreign = record.is_some_and(|record| record.is_foreign);
     if let Some(record) = record.filter(|record| !record.is_foreign) {
         // It may be the only copy of a source that was removed, whose name another file has now:
-        // what that one lacks is the user's.
+        // what that one lacks is the user's. One that was never removed was edited since.
         let is_left = order.removes
+            && !record.is_kept
             && (record.is_of_other
                 || record.unsettled && !matches!(facts.content(false)?, Compared::Same(_)));
         if is_left {
@@ -382,6 +383,7 @@ mod tests {
         unsettled: false,
         is_set_aside: false,
         is_foreign: false,
+        is_kept: false,
         lacks: false,
         given: None,
     };

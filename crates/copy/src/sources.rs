@@ -1,7 +1,7 @@
 //! Sources as they were given, each looked at and walked once, however many destinations there are;
 //! and the place of each of their entries below a destination.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -182,6 +182,23 @@ impl SourceTree {
             .entry(item)
             .is_some_and(|(listing, id)| listing.name(id).to_bytes() == name);
         own || root.name == name
+    }
+
+    /// Returns the name of an entry at its source, and its path below that of its root; `None` for
+    /// what was not read.
+    pub(crate) fn named_below(&self, item: RootItem, root: &[u8]) -> Option<(&CStr, Vec<u8>)> {
+        let (_, of) = self.root(item);
+        match (&*of.content, self.entry(item)) {
+            (SourceContent::Alone(_, name), _) => Some((name.as_c_str(), root.to_vec())),
+            (_, Some((listing, id))) => {
+                let mut below = Vec::new();
+                if of.source.stat.kind() == FileKind::Dir {
+                    listing.write_relative(id, &mut below);
+                }
+                Some((listing.name(id), shown_below(root, &below)))
+            }
+            _ => None,
+        }
     }
 
     /// Returns the path of an entry's source, as it is shown.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use bc_edit::output::takes_at_once;
 use bc_fs::Escaped;
+use bc_fs::dirfd::may_rename;
 use bc_fs::place::Place;
 use bc_integrity::Setting;
 use bc_walk::job::{Error, ErrorKind};
@@ -243,13 +244,35 @@ pub(crate) fn refuse_foreign_manifest(
     plan.map_or(Ok(()), |plan| refuse_foreign(options, &plan))
 }
 
-/// Refuses a manifest that would replace a file that is copied.
+/// Refuses, before anything is copied, a manifest whose place is taken by a file that can neither be
+/// carried on nor be given another name: that of another user in a sticky directory.
+fn refuse_stuck(options: &CopyOptions, plan: &ManifestPlan) -> Result<(), Error> {
+    let is_there = options.manifest == ManifestPlace::Destination && options.algorithm.is_some();
+    let Some(place) = Place::find(&plan.file).ok().filter(|_| is_there) else {
+        return Ok(());
+    };
+    let Err(failed) = may_rename(place.directory(), place.name().as_bytes()) else {
+        return Ok(());
+    };
+    match earlier::look(options, plan, Whole::Later) {
+        ExistingManifest::Other(why) => Err(refused(
+            plan,
+            format!("cannot be carried on, nor get another name: {why}; {failed}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a manifest that would replace a file that is copied, or that cannot get its place.
 pub(crate) fn refuse_copied_manifest(
     options: &CopyOptions,
     top: &Top,
     walked: &[Walked],
 ) -> Result<(), Error> {
     let first = walked.first().map(|one| &one.source);
-    let plan = first.and_then(|first| early_plan(options, top, first));
-    plan.map_or(Ok(()), |plan| refuse_copied(options, &plan, top, walked))
+    let Some(plan) = first.and_then(|first| early_plan(options, top, first)) else {
+        return Ok(());
+    };
+    refuse_stuck(options, &plan)?;
+    refuse_copied(options, &plan, top, walked)
 }

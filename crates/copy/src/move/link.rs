@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use bc_walk::{Error, FileStat};
 use rustix::io::Errno;
 
+use super::rename::is_one_mount;
 use crate::decide::Decision;
 use crate::place::EntryPlace;
 use crate::stage::{self, put};
@@ -25,10 +26,16 @@ impl Worker<'_> {
         let Some((listing, id)) = entry.filter(|_| source.id.dev == place.dir.id.dev) else {
             return Ok(Decision::Copy(place));
         };
-        if job.plan.options.dry_run || !job.means.log.is_kept() {
+        if !job.plan.options.dry_run && !job.means.log.is_kept() {
             return Ok(Decision::Copy(place));
         }
         let dir = self.source_dir(place.item)?;
+        if job.plan.options.dry_run {
+            if is_one_mount(&dir, &place.dir.fd) {
+                job.is_linked(place.item);
+            }
+            return Ok(Decision::Copy(place));
+        }
         let stage = job.plan.id.stage(&place.dir, &place.target, None);
         self.record_begun([&place.target[..]]);
         let name = listing.name(id).to_bytes();

@@ -56,7 +56,7 @@ use crate::job::{DestinationObserver, Job};
 use crate::manifest::{refuse_copied_manifest, refuse_foreign_manifest, refuse_odd_manifest};
 use crate::meta::stat_at;
 use crate::options::{CopyOptions, Durability, ManifestPlace, Preserve, ReadBack};
-use crate::resume::journal::Log;
+use crate::resume::journal::{Log, may_be_made};
 use crate::resume::known::{KnownWork, VolumeNow};
 use crate::resume::record::{self, SiteRecord};
 use crate::resume::{self, aside};
@@ -164,7 +164,7 @@ pub fn move_files(
     }
     let is_new = !earlier.exists;
     drop(earlier);
-    let mut sources = found.sources;
+    let (mut sources, mut asked) = (found.sources, None);
     if is_new && sources.len() == 1 && !matches!(copy.manifest, ManifestPlace::File(_)) {
         // Renaming takes neither journal nor manifest.
         let top = destination::find(copy, &sources, None)?;
@@ -175,6 +175,8 @@ pub fn move_files(
         if sources.is_empty() {
             return Ok(moved);
         }
+        // What a dry run has foreseen once is not foreseen again.
+        asked = copy.dry_run.then_some((renamer.crosses, renamer.foreseen));
     }
     let mut begun = resume::begin(copy, &sources, observer)?;
     refuse_odd_manifest(copy, &begun.top, &sources)?;
@@ -197,8 +199,15 @@ pub fn move_files(
         resume::start(&mut begun, copy, observer);
     }
     let mut renamer = rename::Renamer::new(copy, &begun.top, cancel, progress, observer);
-    let rest = renamer.go(sources, &begun.log)?;
-    let crosses = renamer.crosses;
+    let rest = match asked {
+        Some((crosses, foreseen)) => {
+            (renamer.crosses, renamer.foreseen) = (crosses, foreseen);
+            let names = begun.top.names.clone();
+            rename::NotRenamed { sources, names }
+        }
+        None => renamer.go(sources, &begun.log)?,
+    };
+    let (crosses, foreseen) = (renamer.crosses, std::mem::take(&mut renamer.foreseen));
     moved.add_renames(&renamer);
     if rest.sources.is_empty() {
         if !copy.dry_run && moved.failed == 0 {
@@ -240,7 +249,11 @@ pub fn move_files(
     record_sites(&begun.log, walked.iter().map(|walked| &walked.source));
     let is_listed = matches!(copy.manifest, ManifestPlace::File(_));
     let goes_singly = crosses || copy.walk.leaves_out() || is_listed;
-    if goes_singly && !copy.dry_run && !begun.log.is_kept() {
+    let is_journal = match copy.dry_run {
+        false => begun.log.is_kept(),
+        true => begun.went_on.is_some() || copy.state.as_deref().is_some_and(may_be_made),
+    };
+    if goes_singly && !is_journal {
         let text = "there is no journal, without which no source is removed: nothing is copied";
         return Err(Error::new(ErrorKind::Refused, text));
     }
@@ -255,8 +268,9 @@ pub fn move_files(
         relay: &relay,
         streams: true,
     };
-    let job = engine::start(&copy, begun, &walked, &tops, progress, reported, cancel);
-    across(options, job, missing, crosses, moved)
+    let mut job = engine::start(&copy, begun, &walked, &tops, progress, reported, cancel);
+    job.leave_renamed(&foreseen);
+    across(options, job, missing, moved)
 }
 
 /// Copies what cannot be renamed, and removes the sources of what was copied.
@@ -264,7 +278,6 @@ fn across(
     options: &MoveOptions,
     job: Job<'_>,
     missing: u64,
-    crosses: bool,
     mut moved: Moved,
 ) -> Result<Moved, Error> {
     match options.copy.dry_run {
@@ -273,26 +286,18 @@ fn across(
     }
     let (mut copied, rows) = engine::conclude(&job, missing)?;
     let mut removed = remove::Removed::default();
-    if !job.is_over() && (crosses || !options.copy.dry_run) {
+    if !job.is_over() {
         removed = remove::remove_sources(&job, &rows, options.allow_lossy)?;
     }
-    moved.walked += copied.walked.saturating_sub(removed.left_out);
+    // Those were counted when they were renamed.
+    let renamed = job.outcomes.renamed.len() as u64;
+    moved.walked += copied.walked.saturating_sub(removed.left_out + renamed);
     moved.failed += copied.failed;
-    if job.is_over() || options.copy.dry_run && !crosses {
-        moved.left += copied.left;
-    }
-    match options.copy.dry_run && !crosses {
-        true => {
-            moved.moved += copied.copied;
-            moved.kept += copied.skipped;
-        }
-        false => {
-            moved.moved += removed.gone;
-            moved.kept += removed.kept;
-            let seen = copied.failed + removed.gone + removed.kept + removed.left_out;
-            moved.left = copied.walked.saturating_sub(seen);
-        }
-    }
+    moved.left += copied.left.saturating_sub(renamed);
+    moved.moved += removed.gone;
+    // All others stay, where a signal came before their turn as well.
+    let seen = copied.failed + copied.left + removed.gone + removed.left_out;
+    moved.kept += copied.walked.saturating_sub(seen);
     let is_complete = moved.failed == 0
         && moved.left == 0
         && removed.retried == 0

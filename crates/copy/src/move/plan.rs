@@ -116,10 +116,7 @@ impl Stays {
 
     /// True if another run may remove it.
     pub(super) const fn is_retried(self) -> bool {
-        !matches!(
-            self,
-            Stays::NotCopied | Stays::LeftThere | Stays::NotEmptied | Stays::LeftOut
-        )
+        !matches!(self, Stays::NotCopied | Stays::NotEmptied | Stays::LeftOut)
     }
 }
 

@@ -11,8 +11,8 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use bc_digest::{Algorithm, Digest, hash};
-use bc_edit::{entry, journal, names};
+use bc_digest::Digest;
+use bc_edit::{entry, journal};
 use bc_fs::call::{FailedCall, call};
 use bc_fs::dirfd::{self, Access};
 use bc_fs::lease::{self, Refused};
@@ -32,7 +32,7 @@ use crate::meta::{stat, stat_at};
 use crate::place::{EntryPlace, Over};
 use crate::results::{EntryState, Proof, Rows};
 use crate::resume::aside::give_back;
-use crate::resume::record::{self, AsideRecord};
+use crate::resume::record::{self, AsideRecord, private_name};
 use crate::sources::{RootItem, SourceContent, list, shown_below};
 use crate::stage::complete::PIECE;
 use crate::worker::{BATCH, Worker, run_in_batches};
@@ -42,9 +42,7 @@ use crate::worker::{BATCH, Worker, run_in_batches};
 pub(super) struct Removed {
     /// Entries that the source has no more.
     pub(super) gone: u64,
-    /// Entries that stay at the source.
-    pub(super) kept: u64,
-    /// Number of those kept that another run may remove.
+    /// Entries that stay at the source, and that another run may remove.
     pub(super) retried: u64,
     /// Directories that hold what was left out, and nothing else.
     pub(super) left_out: u64,
@@ -112,7 +110,6 @@ struct Removal<'r, 'j> {
     /// Absolute path of each source.
     roots: Vec<Vec<u8>>,
     gone: AtomicU64,
-    kept: AtomicU64,
     retried: AtomicU64,
     left_out: AtomicU64,
     /// Sources that have their names at the destination, too.
@@ -142,7 +139,6 @@ pub(super) fn remove_sources(
         order: RemovalOrder { allow_lossy },
         roots: job.plan.tree.roots.iter().map(place).collect(),
         gone: AtomicU64::new(0),
-        kept: AtomicU64::new(0),
         retried: AtomicU64::new(0),
         left_out: AtomicU64::new(0),
         linked: job.take_linked(),
@@ -176,7 +172,6 @@ pub(super) fn remove_sources(
     Ok(Removed {
         is_synced,
         gone: removal.gone.into_inner(),
-        kept: removal.kept.into_inner(),
         retried: removal.retried.into_inner(),
         left_out: removal.left_out.into_inner(),
     })
@@ -188,7 +183,7 @@ fn groups(job: &Job<'_>, linked: &HashSet<RootItem>) -> Vec<Vec<RootItem>> {
     let mut groups: Vec<Vec<RootItem>> = Vec::new();
     let mut of_file: HashMap<bc_walk::Identity, usize> = HashMap::new();
     for item in job.plan.tree.items() {
-        if job.plan.tree.kind(item) == FileKind::Dir {
+        if job.plan.tree.kind(item) == FileKind::Dir || job.outcomes.renamed.contains(&item) {
             continue;
         }
         let several = walked(job, item).filter(|stat| stat.nlink > 1);
@@ -217,7 +212,7 @@ fn walked(job: &Job<'_>, item: RootItem) -> Option<FileStat> {
 impl<'r, 'j> Removal<'r, 'j> {
     /// Removes the files of some groups, once their private names are recorded.
     fn batch(&self, worker: &mut Worker<'j>, groups: &[Vec<RootItem>]) {
-        let mut piece = Vec::new();
+        let (mut piece, mut kept) = (Vec::new(), Vec::new());
         let mut ready = Vec::with_capacity(groups.len());
         for group in groups {
             // What has no copy needs no look at its source either.
@@ -227,7 +222,10 @@ impl<'r, 'j> Removal<'r, 'j> {
             };
             match recorded {
                 Ok(()) => ready.push(group),
-                Err(why) => self.stay(group, &why),
+                Err(why) => {
+                    self.stay(group, &why);
+                    self.record_kept(worker, group, &mut kept);
+                }
             }
         }
         let is_recorded = self.job.plan.options.dry_run
@@ -239,7 +237,8 @@ impl<'r, 'j> Removal<'r, 'j> {
                 });
         for group in ready {
             if self.job.is_over() {
-                return;
+                self.record_kept(worker, group, &mut kept);
+                continue;
             }
             let removed = match is_recorded {
                 true => self.opened(worker, group),
@@ -247,7 +246,32 @@ impl<'r, 'j> Removal<'r, 'j> {
             };
             match removed {
                 Ok(()) => drop(self.gone.fetch_add(group.len() as u64, Relaxed)),
-                Err(why) => self.stay(group, &why),
+                Err(why) => {
+                    self.stay(group, &why);
+                    self.record_kept(worker, group, &mut kept);
+                }
+            }
+        }
+        self.job.append(&mut kept);
+    }
+
+    /// Records that the sources of a group have kept their names, if all have: should another state
+    /// of them be found by the next run, they were edited, and their copies are out of date. Without
+    /// a record they may be other files, and the copies all that is left of those that were moved.
+    fn record_kept(&self, worker: &mut Worker<'j>, group: &[RootItem], piece: &mut Vec<u8>) {
+        // A name that something else has at the destination says nothing of its own copy.
+        let is_copied = |item: &RootItem| self.is_copied(*item);
+        if self.job.plan.options.dry_run || !group.iter().all(is_copied) {
+            return;
+        }
+        let names = group.iter().map(|item| self.name(worker, *item));
+        let Ok(names) = names.collect::<Result<Vec<SourceName>, _>>() else {
+            return;
+        };
+        let is_there = |name: &SourceName| stat_at(&name.dir, name.name.as_c_str()).is_ok();
+        if names.iter().all(is_there) {
+            for name in &names {
+                record::push_kept(piece, &name.private);
             }
         }
     }
@@ -328,6 +352,12 @@ impl<'r, 'j> Removal<'r, 'j> {
         }
     }
 
+    /// True if a run of this move has made the copy of an entry.
+    fn is_copied(&self, item: RootItem) -> bool {
+        let state = self.rows.state(item);
+        matches!(state, EntryState::Copied | EntryState::Before)
+    }
+
     /// Reports the entries of a group that stay.
     fn stay(&self, group: &[RootItem], why: &NotRemoved) {
         for item in group {
@@ -344,13 +374,15 @@ impl<'r, 'j> Removal<'r, 'j> {
         if has_failed {
             return;
         }
-        self.kept.fetch_add(1, Relaxed);
         let path = self.job.plan.tree.source_path(item);
         let error = match why {
             NotRemoved::Stays(why) => {
                 self.retried.fetch_add(u64::from(why.is_retried()), Relaxed);
                 let text = match why {
                     Stays::NotCopied => Some("stays: another of its names was not copied"),
+                    Stays::LeftThere if self.is_copied(item) => Some(
+                        "stays: what has another of its names at the destination was left as it is",
+                    ),
                     why => why.text(),
                 };
                 match text {
@@ -380,32 +412,15 @@ impl<'r, 'j> Removal<'r, 'j> {
     /// Returns the name of a source, and the record of its private one.
     fn aside(&self, item: RootItem) -> Result<(&'r CStr, AsideRecord), NotRemoved> {
         let tree = &self.job.plan.tree;
-        let (nth, root) = tree.root(item);
-        let path = &self.roots[nth];
-        let (name, path) = match (&*root.content, tree.entry(item)) {
-            (SourceContent::Alone(_, name), _) => (name.as_c_str(), path.clone()),
-            (_, Some((listing, id))) => {
-                let mut below = Vec::new();
-                if root.source.stat.kind() == FileKind::Dir {
-                    listing.write_relative(id, &mut below);
-                }
-                (listing.name(id), shown_below(path, &below))
-            }
-            _ => return Err(NotRemoved::Stays(Stays::NotCopied)),
-        };
-        let mut key = self.job.plan.id.0.to_vec();
-        key.extend_from_slice(b"aside");
-        key.extend_from_slice(&path);
-        let digest = hash(Algorithm::Blake3, &key);
-        let mut start = [0; 8];
-        start.copy_from_slice(&digest.as_bytes()[..8]);
+        let root = &self.roots[tree.root(item).0];
+        let (name, path) = tree.named_below(item, root).ok_or(Stays::NotCopied)?;
         let record = AsideRecord {
             dir: match split(&path).0 {
                 b"" => b"/".to_vec(),
                 dir => dir.to_vec(),
             },
             name: name.to_bytes().to_vec(),
-            private: names::aside(start),
+            private: private_name(&self.job.plan.id.0, &path),
         };
         Ok((name, record))
     }
@@ -480,7 +495,7 @@ impl<'r, 'j> Removal<'r, 'j> {
                 }
                 (RemovalStep::Need(RemovalFact::Copy), Some(held)) => {
                     if self.job.plan.options.dry_run {
-                        return Ok(());
+                        return may_go(all);
                     }
                     let seen = self.copies(worker, all, held, &mut copies, &mut expected)?;
                     facts.copy = Some(seen);
@@ -506,7 +521,7 @@ impl<'r, 'j> Removal<'r, 'j> {
     /// Removes the name of a source that has its new one, too.
     fn linked_name(&self, name: &SourceName) -> Result<(), NotRemoved> {
         if self.job.plan.options.dry_run {
-            return Ok(());
+            return may_go(std::slice::from_ref(name));
         }
         let look = || {
             let own = stat_at(&name.dir, &name.private[..]).map(|own| own.id);
@@ -806,7 +821,11 @@ impl<'r, 'j> Removal<'r, 'j> {
             .into_iter()
             .rev();
         let mut holding = Vec::new();
-        for item in dirs.filter(|item| self.job.plan.tree.kind(*item) == FileKind::Dir) {
+        let is_there = |item: &RootItem| {
+            self.job.plan.tree.kind(*item) == FileKind::Dir
+                && !self.job.outcomes.renamed.contains(item)
+        };
+        for item in dirs.filter(is_there) {
             if self.job.is_over() {
                 return;
             }
@@ -893,7 +912,7 @@ impl<'r, 'j> Removal<'r, 'j> {
             None => return Err(Stays::Changed.into()),
         }
         if job.plan.options.dry_run {
-            return Ok(());
+            return may_lose(&dir, name.to_bytes(), "rmdir");
         }
         match entry::remove_dir(&dir, name.as_c_str()) {
             Ok(()) => {
@@ -910,6 +929,18 @@ impl<'r, 'j> Removal<'r, 'j> {
             Err(failed) => Err(failed.into()),
         }
     }
+}
+
+/// Asks whether the system would let all names of a source be taken away.
+fn may_go(all: &[SourceName]) -> Result<(), NotRemoved> {
+    let mut names = all.iter();
+    names.try_for_each(|name| may_lose(&name.dir, name.name.to_bytes(), "rename"))
+}
+
+/// Asks the same of one name of a directory. `op`: the call that would take it.
+fn may_lose(dir: &OwnedFd, name: &[u8], op: &'static str) -> Result<(), NotRemoved> {
+    let asked = dirfd::may_change(dir).and_then(|()| dirfd::may_rename(dir, name));
+    asked.map_err(|failed| FailedCall { op, ..failed }.into())
 }
 
 /// True if any of the targets is below a directory.

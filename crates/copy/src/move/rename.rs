@@ -4,6 +4,7 @@
 //! itself tells which file systems are one (subvolumes, second mounts, layers, quotas of projects
 //! are not), never numbers of devices.
 
+use std::collections::HashSet;
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
@@ -74,6 +75,8 @@ pub(super) struct Renamer<'a> {
     waiting: u64,
     /// True if any entry is to go to another file system.
     pub(super) crosses: bool,
+    /// Targets that a dry run foresees to be renamed, in directories that are merged.
+    pub(super) foreseen: HashSet<Vec<u8>>,
 }
 
 impl<'a> Renamer<'a> {
@@ -95,6 +98,7 @@ impl<'a> Renamer<'a> {
             kept: 0,
             waiting: 0,
             crosses: false,
+            foreseen: HashSet::new(),
         }
     }
 
@@ -155,7 +159,6 @@ impl<'a> Renamer<'a> {
                 Ok(true)
             }
             Ok(RenameFate::IsCopied) => Ok(false),
-            Ok(RenameFate::Merges) if self.options.dry_run => Ok(false),
             Ok(RenameFate::Merges) => {
                 let failed_before = self.failed;
                 self.waiting = 0;
@@ -259,14 +262,18 @@ impl<'a> Renamer<'a> {
             match fate {
                 Ok(RenameFate::Renamed) => {
                     renamed = true;
-                    self.done(&shown_below(target, name.as_bytes()));
+                    let renamed = shown_below(target, name.as_bytes());
+                    self.done(&renamed);
+                    if self.options.dry_run {
+                        self.foreseen.insert(renamed);
+                    }
                 }
                 Ok(RenameFate::Merges) => further.push(name.into_bytes()),
                 Ok(RenameFate::IsCopied) => self.waiting += 1,
                 Err(failed) => self.fail(shown_below(path, name.as_bytes()), failed),
             }
         }
-        if renamed {
+        if renamed && !self.options.dry_run {
             self.sync(path, [to, from]);
             // The directory itself is still to be taken over, with the time that it had.
             let _ = set_times_at(from, c".", &times_of(&before));
@@ -363,7 +370,7 @@ fn foreseen(entry: &RenamedEntry<'_>) -> Result<(), FailedCall> {
 
 /// True if two directories are seen through the same mount, of the same device: an entry of one can
 /// most likely be renamed into the other.
-fn is_one_mount(one: &OwnedFd, other: &OwnedFd) -> bool {
+pub(super) fn is_one_mount(one: &OwnedFd, other: &OwnedFd) -> bool {
     let dev = |dir: &OwnedFd| stat(dir).map(|stat| stat.id.dev).ok();
     mount_number(one) == mount_number(other) && dev(one) == dev(other)
 }

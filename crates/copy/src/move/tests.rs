@@ -33,6 +33,10 @@ fn options(ground: &Ground, to: &Path) -> MoveOptions {
 }
 
 fn run(options: &MoveOptions) -> (Result<Moved, Error>, Told) {
+    run_until(options, &Cancel::new())
+}
+
+fn run_until(options: &MoveOptions, cancel: &Cancel) -> (Result<Moved, Error>, Told) {
     let reported = Mutex::new(Told::new());
     let shown = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
     let observer = |event: Event<'_>| {
@@ -45,7 +49,7 @@ fn run(options: &MoveOptions) -> (Result<Moved, Error>, Told) {
         reported.lock().unwrap().push(text);
     };
     let progress = CopyProgress::default();
-    let moved = move_files(options, &Cancel::new(), &progress, &observer);
+    let moved = move_files(options, cancel, &progress, &observer);
     (moved, reported.into_inner().unwrap())
 }
 
@@ -164,11 +168,49 @@ fn what_another_program_does_last_keeps_the_source() {
                     _ => b"content",
                 };
                 assert_eq!(fs::read(&source).unwrap(), expected, "{who}");
+                if who == "saves another file" {
+                    // It was never moved, so that its copy is merely out of date.
+                    let (moved, reported) = run(&options(&ground, &to));
+                    assert_eq!(moved.unwrap().moved, 2, "{who}: {reported:?}");
+                    assert!(!ground.at("from").exists(), "{who}");
+                    assert_eq!(fs::read(&copy).unwrap(), b"saved", "{who}");
+                }
             }
         }
         let private = |path: &PathBuf| path.to_string_lossy().contains(".bc-move.");
         assert!(!ground.litter().iter().any(private), "{who}");
     }
+}
+
+/// What was copied and not removed yet when a signal comes is left at the source, and was begun.
+#[test]
+fn what_a_signal_leaves_is_counted_as_left_at_the_source() {
+    let Some(LastCalls { aside, .. }) = calls_across() else {
+        return;
+    };
+    let ground = Ground::new();
+    for name in ["a", "b", "file"] {
+        ground.write(&format!("from/{name}"), b"content");
+    }
+    let Some(disk) = other_disk(&ground) else {
+        return;
+    };
+    let to = disk.path().join("to");
+    let cancel = Cancel::new();
+    let act = {
+        let cancel = cancel.clone();
+        Box::new(move || cancel.cancel(2))
+    };
+    // Three files are named before the first one is set aside.
+    faults::arm(("rename".to_owned(), aside + 2), Fault::Run(act));
+    let (moved, reported) = run_until(&options(&ground, &to), &cancel);
+    assert!(faults::disarm().reached);
+    let moved = moved.unwrap();
+    let counts = (moved.walked, moved.moved + moved.kept, moved.left);
+    assert_eq!(counts, (4, 4, 0), "{reported:?}");
+    assert!(moved.kept >= 3 && moved.resumable, "{moved:?}");
+    assert_eq!(run(&options(&ground, &to)).0.unwrap().kept, 0);
+    assert!(!ground.at("from").exists());
 }
 
 /// A source that was set aside when its run was killed has its name again, and is moved by the next.
@@ -279,6 +321,36 @@ fn what_was_moved_is_never_replaced_by_the_next_run() {
         assert_eq!(fs::read(to.join("scan")).unwrap(), b"the first");
         assert_eq!(fs::read(ground.at("from/scan")).unwrap(), b"the second");
     }
+}
+
+/// A source that stayed and was edited since is moved by the next run, whose copy takes the name of
+/// the one that is out of date. What has its name after that is another file.
+#[test]
+fn a_source_that_was_kept_and_edited_is_moved_once() {
+    let ground = Ground::new();
+    for name in ["edited", "stays"] {
+        ground.write(&format!("from/{name}"), b"the first");
+        let (source, outside) = (ground.at(&format!("from/{name}")), ground.at(name));
+        fs::hard_link(source, outside).unwrap();
+    }
+    let Some(disk) = other_disk(&ground) else {
+        return;
+    };
+    let to = disk.path().join("to");
+    let mut options = options(&ground, &to);
+    options.copy.target = crate::Target::Exactly;
+    assert_eq!(run(&options).0.unwrap().kept, 3);
+    fs::remove_file(ground.at("edited")).unwrap();
+    ground.write("from/edited", b"the second");
+    let (moved, reported) = run(&options);
+    let moved = moved.unwrap();
+    assert_eq!((moved.moved, moved.failed), (1, 0), "{reported:?}");
+    assert_eq!(fs::read(to.join("edited")).unwrap(), b"the second");
+    ground.write("from/edited", b"the third");
+    let (moved, reported) = run(&options);
+    assert_eq!(moved.unwrap().failed, 1, "{reported:?}");
+    assert_eq!(fs::read(to.join("edited")).unwrap(), b"the second");
+    assert_eq!(fs::read(ground.at("from/edited")).unwrap(), b"the third");
 }
 
 /// A source that is missing was moved if its journal shows it, and only then.

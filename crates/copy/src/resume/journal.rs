@@ -61,6 +61,21 @@ pub(crate) fn make_directory(state: &Path) -> io::Result<()> {
         .create(state.join("copy"))
 }
 
+/// True if this user may make a journal below the directory of all state, as far as a look can tell.
+pub(crate) fn may_be_made(state: &Path) -> bool {
+    let dir = state.join("copy");
+    let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    let may_change = |dir: &Path| {
+        let flags = rustix::fs::AtFlags::EACCESS;
+        dir.is_dir() && rustix::fs::accessat(rustix::fs::CWD, dir, access, flags).is_ok()
+    };
+    let mut above = dir.ancestors().map(|dir| match dir.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => dir,
+    });
+    above.find(|dir| dir.exists()).is_some_and(may_change)
+}
+
 /// Holds the place of a journal against other runs; `None` if another one has it.
 pub(crate) fn hold(place: Place) -> io::Result<Option<Claim>> {
     match Claim::new(place) {
@@ -173,7 +188,10 @@ pub(crate) fn load(journal: &Journal, boot: &[u8; 16]) -> io::Result<Option<Jour
             record::DURABLE => known.made_durable(),
             record::STAGE => known.stages.extend(record::stage(body)),
             record::RESTORES => known.is_restore = true,
-            record::ASIDE => known.asides.extend(record::aside(body)),
+            record::ASIDE => record::aside(body)
+                .into_iter()
+                .for_each(|aside| known.aside(aside)),
+            record::KEPT => known.kept(body),
             record::REMOVES => known.removes = true,
             record::SITE => known.sites.extend(record::site(body)),
             record::RENAMED => known.renamed.extend(record::renamed(body)),

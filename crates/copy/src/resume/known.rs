@@ -48,6 +48,8 @@ pub(crate) struct KnownWork {
     pub(crate) asides: Vec<AsideRecord>,
     /// Volumes that the sources of a move were on.
     pub(crate) sites: Vec<SiteRecord>,
+    /// Private names of those that have kept their own.
+    kept: HashSet<Vec<u8>>,
     /// True if sources were being removed.
     pub(crate) removes: bool,
     /// Sources that were renamed to the destination, or were about to be, by their numbers.
@@ -197,6 +199,8 @@ pub(crate) struct NamedRecord {
     pub(crate) is_set_aside: bool,
     /// True if it was made of a file of another volume: it is no copy of the source.
     pub(crate) is_foreign: bool,
+    /// True if no run of this move has removed the source.
+    pub(crate) is_kept: bool,
     /// True if it could not be given all that its source has.
     pub(crate) lacks: bool,
     /// Metadata that it was to be given then, where that is known.
@@ -263,6 +267,7 @@ impl KnownWork {
             unsettled: false,
             is_set_aside: false,
             is_foreign: false,
+            is_kept: false,
             lacks: known.lacks,
             given: self.run(known.run).and_then(|run| run.given),
         }
@@ -395,6 +400,22 @@ impl KnownWork {
             volumes: Vec::new(),
             given: None,
         });
+    }
+
+    /// A source is to be set aside, and removed.
+    pub(crate) fn aside(&mut self, aside: AsideRecord) {
+        self.kept.remove(aside.private.as_bytes());
+        self.asides.push(aside);
+    }
+
+    /// A source that was to be removed has kept its name.
+    pub(crate) fn kept(&mut self, private: &[u8]) {
+        self.kept.insert(private.to_vec());
+    }
+
+    /// True if the source with this private name has kept its own ever since it was to be removed.
+    pub(crate) fn has_kept(&self, private: &str) -> bool {
+        self.kept.contains(private.as_bytes())
     }
 
     /// The name of a volume that the run's sources are on.

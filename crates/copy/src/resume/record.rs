@@ -1,7 +1,7 @@
 //! The records of a copy's journal and their encoding.
 
-use bc_digest::Digest;
-use bc_edit::journal;
+use bc_digest::{Algorithm, Digest, hash};
+use bc_edit::{journal, names};
 use bc_walk::{FileStat, Identity, Stamp};
 
 use crate::place::Existing;
@@ -49,6 +49,8 @@ pub(crate) const REMOVES: u8 = 25;
 pub(crate) const RENAMED: u8 = 26;
 /// The volume that a source to be moved is on.
 pub(crate) const SITE: u8 = 27;
+/// A source that was to be removed was not, and has its own name: the one with this private name.
+pub(crate) const KEPT: u8 = 28;
 
 /// A path of more bytes is not recorded: a record has a greatest length.
 pub(crate) const LONGEST_PATH: usize = journal::LONGEST / 2;
@@ -346,6 +348,15 @@ pub(crate) struct AsideRecord {
     pub(crate) private: String,
 }
 
+/// Returns the private name of the source at an absolute path, for a job with this number.
+pub(crate) fn private_name(job: &[u8; 16], path: &[u8]) -> String {
+    let key = [&job[..], b"aside", path].concat();
+    let digest = hash(Algorithm::Blake3, &key);
+    let mut start = [0; 8];
+    start.copy_from_slice(&digest.as_bytes()[..8]);
+    names::aside(start)
+}
+
 /// Appends it, unless its path is too long to be recorded; false then.
 pub(crate) fn push_aside(piece: &mut Vec<u8>, aside: &AsideRecord) -> bool {
     let AsideRecord { dir, name, private } = aside;
@@ -373,6 +384,10 @@ pub(crate) fn aside(body: &[u8]) -> Option<AsideRecord> {
         name,
         private,
     })
+}
+
+pub(crate) fn push_kept(piece: &mut Vec<u8>, private: &str) {
+    journal::push(piece, KEPT, |out| out.extend_from_slice(private.as_bytes()));
 }
 
 /// Appends the number of a source that is about to be renamed, and its identity.
