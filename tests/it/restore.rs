@@ -125,6 +125,23 @@ fn lines_are_in_the_order_of_paths() {
     );
 }
 
+/// What is left for another reason than that no copy has it is counted apart, and so is metadata
+/// that differs alone.
+#[test]
+fn what_is_left_for_another_reason_is_counted_apart() {
+    let t = TestTree::new();
+    t.write("tree/file", "content").write("tree/mode", "x");
+    t.fifo("tree/pipe").mode("tree/mode", 0o600);
+    t.bc_line("integrity manifest --output=m tree").go().code(0);
+    t.bc_line("copy tree copy").go().code(0);
+    t.remove("tree/pipe").mode("tree/mode", 0o640);
+    t.bc_line("integrity restore --from=copy tree m")
+        .go()
+        .code(1)
+        .stdout_has("!! pipe: removed: only files, directories and links")
+        .stderr_has("bc integrity: 1 left for another reason; other metadata, left as it is: 1");
+}
+
 #[test]
 fn what_no_copy_holds_is_named() {
     let t = wounded();

@@ -49,7 +49,7 @@ macro_rules! fields {
             }
 
             /// True if a restore from a backup brings it back.
-            pub(crate) const fn is_restored(self) -> bool {
+            pub const fn is_restored(self) -> bool {
                 match self {
                     $(Field::$field => $restored,)*
                 }

@@ -210,7 +210,7 @@ pub fn conclude(session: &mut Session, restored: &Restored, dry_run: bool) -> Ex
         ),
         (
             "restore_missing",
-            "Paths that no copy holds.",
+            "Paths that no copy could restore.",
             restored.missing,
         ),
         ("restore_failed", "Paths that failed.", restored.failed),
@@ -219,7 +219,8 @@ pub fn conclude(session: &mut Session, restored: &Restored, dry_run: bool) -> Ex
     ]);
     let parts = nonzero([
         (restored.repaired, "restored"),
-        (restored.missing, "that no copy holds"),
+        (restored.missing - restored.withheld, "that no copy holds"),
+        (restored.withheld, "left for another reason"),
         (restored.failed, "failed"),
         (restored.left, "not begun"),
     ]);
@@ -232,6 +233,10 @@ pub fn conclude(session: &mut Session, restored: &Restored, dry_run: bool) -> Ex
     if restored.others > 0 {
         let count = thousands(restored.others);
         text += &format!("; other differences, left as they are: {count}");
+    }
+    if restored.metadata > 0 {
+        let count = thousands(restored.metadata);
+        text += &format!("; other metadata, left as it is: {count}");
     }
     text += &not_given(restored.incomplete);
     session.report.summary(text);

@@ -284,19 +284,19 @@ pub(super) fn restore_plain(restore: &Restore<'_>) {
                     make_link(restore, number, target)
                 }
                 Some(_) => {
-                    restore.missing(
+                    restore.withhold(
                         number,
                         "its target is known by a manifest of others alone, whose metadata is not trusted",
                     );
                     continue;
                 }
                 None => {
-                    restore.missing(number, "no target is recorded");
+                    restore.withhold(number, "no target is recorded");
                     continue;
                 }
             },
             Kind::Fifo | Kind::Socket | Kind::Block | Kind::Char => {
-                restore.missing(number, "only files, directories and links are brought back");
+                restore.withhold(number, "only files, directories and links are brought back");
                 continue;
             }
         };

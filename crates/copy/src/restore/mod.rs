@@ -153,6 +153,7 @@ struct RestoreOutcomes {
     reports: PathReports,
     repaired: AtomicU64,
     missing: AtomicU64,
+    withheld: AtomicU64,
     failed: AtomicU64,
     incomplete: AtomicU64,
     written: AtomicU64,
@@ -199,7 +200,7 @@ pub fn restore(
     top.refuse_another()?;
     refuse_another_tree(options, &collected)?;
     collected.add_gone();
-    let mut others = collected.others;
+    let (mut others, metadata) = (collected.others, collected.metadata);
     for path in &collected.left {
         observer(RestoreEvent::Warning {
             path: &shown_below(&top.path, path),
@@ -257,7 +258,7 @@ pub fn restore(
     // In any case: directories are not left closed.
     restore.end();
     done?;
-    Ok(restore.restored(others, verified))
+    Ok(restore.restored(others, metadata, verified))
 }
 
 impl Restore<'_> {
@@ -268,7 +269,7 @@ impl Restore<'_> {
         self.begins("restore", self.plan.needs.len() as u64, bytes);
         for (number, need) in self.plan.needs.iter().enumerate() {
             if let Some(why) = need.held_back {
-                self.missing(number, why);
+                self.withhold(number, why);
             }
         }
         dirs::restore_plain(self);
@@ -499,6 +500,12 @@ impl Restore<'_> {
         self.settle(number, &self.outcomes.missing, PathEvent::Missing(why));
     }
 
+    /// Reports a path that is left whatever the copies hold.
+    pub(super) fn withhold(&self, number: usize, why: &'static str) {
+        self.outcomes.withheld.fetch_add(1, Relaxed);
+        self.missing(number, why);
+    }
+
     /// Reports a copy, or a part of it, that cannot be read: another one may do. If a path is being
     /// repaired, that is one of its events.
     pub(super) fn unreadable(&self, at: Option<usize>, error: &bc_walk::Error) {
@@ -543,21 +550,21 @@ impl Restore<'_> {
         let unsettled = (0..self.plan.needs.len()).filter(|number| !self.is_settled(*number));
         for number in unsettled.filter(|number| !self.is_left(*number)) {
             let digest = self.plan.needs[number].digest();
-            self.missing(
-                number,
-                match digest.map(Reach::of) {
-                    Some(Reach::Anywhere) => "no copy holds it",
-                    Some(Reach::SamePath) => {
-                        "no copy holds it at the same path, and its digest is too short to know it by elsewhere"
-                    }
-                    Some(Reach::Nowhere) => "its digest is too short to know its content by",
-                    None => "no digest is recorded",
-                },
-            );
+            match digest.map(Reach::of) {
+                Some(Reach::Anywhere) => self.missing(number, "no copy holds it"),
+                Some(Reach::SamePath) => self.missing(
+                    number,
+                    "no copy holds it at the same path, and its digest is too short to know it by elsewhere",
+                ),
+                Some(Reach::Nowhere) => {
+                    self.withhold(number, "its digest is too short to know its content by");
+                }
+                None => self.withhold(number, "no digest is recorded"),
+            }
         }
     }
 
-    pub(super) fn restored(&self, others: u64, verified: Verified) -> Restored {
+    pub(super) fn restored(&self, others: u64, metadata: u64, verified: Verified) -> Restored {
         let count = |count: &AtomicU64| count.load(Relaxed);
         let wanted = self.plan.needs.len() as u64;
         let left = (0..self.plan.needs.len()).filter(|number| !self.is_settled(*number));
@@ -571,9 +578,11 @@ impl Restore<'_> {
             wanted,
             repaired: count(&self.outcomes.repaired),
             missing: count(&self.outcomes.missing),
+            withheld: count(&self.outcomes.withheld),
             failed: count(&self.outcomes.failed),
             left: wanted - settled,
             others,
+            metadata,
             bytes: count(&self.outcomes.written),
             bytes_left: left + count(&self.outcomes.bytes_failed),
             stopped: self.full().first().map(|(_, errno)| errno.to_string()),

@@ -144,6 +144,8 @@ pub(super) struct Collector<'a> {
     pub(super) unread: BTreeMap<Vec<u8>, PathError>,
     /// Other differences.
     pub(super) others: u64,
+    /// Paths whose metadata alone differs, in what a restore from a backup would bring back.
+    pub(super) metadata: u64,
     /// Recorded paths of anything but directories that are gone.
     leaves_gone: u64,
 }
@@ -162,6 +164,7 @@ impl<'a> Collector<'a> {
             left: Vec::new(),
             unread: BTreeMap::new(),
             others: 0,
+            metadata: 0,
             leaves_gone: 0,
         }
     }
@@ -240,8 +243,14 @@ impl<'a> Collector<'a> {
         };
         match loss.filter(|loss| self.only.contains(loss)) {
             Some(loss) => self.found.push((change.clone(), loss)),
-            // Differences of metadata alone, inode and device among them, do not count.
-            None if matches!(change.class, Class::Ok | Class::Meta) => {}
+            None if matches!(change.class, Class::Ok | Class::Meta) => {
+                // What was lost in a directory has changed its times.
+                let counts = |field: Field| {
+                    field.is_restored() && (change.kind != Kind::Dir || field != Field::Mtime)
+                };
+                let mut fields = change.differences.iter().map(|one| one.field);
+                self.metadata += u64::from(fields.any(counts));
+            }
             // A directory that was renamed, and all that moved along.
             None => self.others += 1 + change.entries.unwrap_or(0),
         }

@@ -158,18 +158,24 @@ pub type RestoreObserver<'a> = dyn Fn(RestoreEvent<'_>) + Sync + 'a;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Restored {
-    /// Paths that were to be repaired: the sum of the next four.
+    /// Paths that were to be repaired: repaired, missing, failed and left ones.
     pub wanted: u64,
     /// As recorded again, or would be.
     pub repaired: u64,
-    /// Paths whose content no copy has.
+    /// Paths that no copy could restore.
     pub missing: u64,
+    /// Number of those missing that were left for another reason than that no copy has their
+    /// content.
+    pub withheld: u64,
     /// Paths that failed, or changed meanwhile.
     pub failed: u64,
     /// Not started: the run was interrupted, or the tree takes no more.
     pub left: u64,
     /// Paths that differ in another way, and were left as they are.
     pub others: u64,
+    /// Paths whose metadata alone differs, apart from inode numbers and the times of directories.
+    /// It was left as it is.
+    pub metadata: u64,
     /// Bytes written.
     pub bytes: u64,
     /// Bytes of the files that are left or failed.
