@@ -86,6 +86,32 @@ fn a_trash_is_one_that_desktops_know() {
     assert!(ours.iter().all(|info| !info.exists()));
 }
 
+/// A run that was killed before the file went has left its word for it, which the next one takes
+/// away: not that for another file, nor one that was given just now.
+#[test]
+fn what_a_killed_run_says_of_a_file_that_never_went_is_removed() {
+    let line = "dup prune --action=trash --keep=first --yes --journal=../j .";
+    for (is_old, is_its, expected) in [(true, true, 1), (false, true, 2), (true, false, 2)] {
+        let t = TestTree::new();
+        t.write("a", "same").write("b", "same");
+        t.bc_line(line).go().code(0);
+        let info = infos(&t).remove(0);
+        fs::rename(t.scratch(TRASH).join("files/b"), t.join("b")).unwrap();
+        fs::remove_file(t.scratch("j")).unwrap();
+        if !is_its {
+            let text = fs::read_to_string(&info).unwrap();
+            fs::write(&info, text.replace("/b\n", "/c/b\n")).unwrap();
+        }
+        if is_old {
+            let file = fs::File::options().write(true).open(&info).unwrap();
+            file.set_modified(std::time::UNIX_EPOCH).unwrap();
+        }
+        t.bc_line(line).go().code(0);
+        assert_eq!(infos(&t).len(), expected, "{is_old} {is_its}");
+        assert!(!t.exists("b"));
+    }
+}
+
 #[test]
 fn it_asks_and_takes_whole_directories_too() {
     let t = TestTree::new();

@@ -13,7 +13,7 @@ use bc_fs::known::now_ns;
 use bc_fs::meta::{self, FullStat};
 use bc_fs::path::{below, join, split};
 use bc_manifest::time::format_rfc3339;
-use bc_walk::{FileKind, Identity};
+use bc_walk::{FileKind, FileStat, Identity};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -261,8 +261,14 @@ impl Trash {
             let name = numbered(base, number);
             let info = [&name, INFO_END.as_bytes()].concat();
             let [name, info] = [dirfd::name(&name)?, dirfd::name(&info)?];
-            let file = match content::create(&dirs.info, &*info, 0o600) {
-                Err(failed) if failed.errno == Errno::EXIST => continue,
+            let make = || content::create(&dirs.info, &*info, 0o600);
+            let file = match make() {
+                Err(failed) if failed.errno == Errno::EXIST => {
+                    match removes_orphan(&dirs, &name, &info, &text).then(make) {
+                        Some(Ok(file)) => file,
+                        _ => continue,
+                    }
+                }
                 made => made.map_err(|failed| place(failed.into()))?,
             };
             let reserved = ReservedName {
@@ -427,6 +433,31 @@ pub(crate) fn forget(files: &OwnedFd, name: &CStr, target: &[u8]) {
     {
         let _ = withdraw(&info, &file, stat.id);
     }
+}
+
+/// Removes a file of `info` that a killed run has left: it is about the very file whose `text` is to
+/// be there, which has not gone to `files` for so long that none is about to put it there.
+fn removes_orphan(dirs: &TrashDirs, name: &CStr, info: &CStr, text: &[u8]) -> bool {
+    const ABOUT_TO_NS: i64 = 60_000_000_000;
+    let path_in = |text: &[u8]| {
+        let mut lines = text.split(|byte| *byte == b'\n');
+        lines.find_map(|line| Some(line.strip_prefix(b"Path=")?.to_vec()))
+    };
+    if !matches!(identity_at(&dirs.files, name), Ok(None)) {
+        return false;
+    }
+    let Ok(opened) = dirfd::open_file(&dirs.info, info, Access::Read) else {
+        return false;
+    };
+    let is_orphan = |stat: &FileStat| {
+        let mut there = vec![0; stat.stamp.size.min(LONGEST_INFO) as usize];
+        let read = dirfd::read_at(&opened, &mut there, 0).unwrap_or_default();
+        let is_about_it = path_in(&there[..read]).is_some_and(|path| path_in(text) == Some(path));
+        let is_old = now_ns().saturating_sub(stat.stamp.mtime_ns) > ABOUT_TO_NS;
+        stat.kind() == FileKind::File && is_about_it && is_old
+    };
+    let found = meta::stat(&opened).ok().filter(is_orphan);
+    found.is_some_and(|stat| withdraw(&dirs.info, info, stat.id).is_ok())
 }
 
 /// Returns true if a file of `info` is about a file of this name.
