@@ -43,8 +43,11 @@ cargo xtask COMMAND
   gnu [--source D] [--bc FILE] [--only WORD] [--verbose]
       coreutils' own tests of its checksum programs, with the release binary under their names; the
       source is downloaded if no folder that holds it is named
-  isa
-      bc-digest's tests and bc hash under qemu-x86_64 on CPUs this machine is not
+  isa [x86_64|aarch64] [--bc FILE] [--quick]
+      bc-digest's tests and bc hash under qemu-x86_64 on CPUs this machine is not (--bc: another
+      build); and for aarch64 under qemu-aarch64, on CPUs with and without the instructions for SHA
+      and CRCs: the tests of bc-digest and of the crates that look at files, every digest beside
+      Python's, and the instructions that kernels take. --quick: of these only bc-digest's
   perf-mode apply|restore
       governor, boost and address randomisation for steady timings
   dist [--dir D] [--static] [--symbols] [--tag vN.N.N]

@@ -1,6 +1,10 @@
-//! `cargo xtask isa`: bc-digest's tests and `bc hash` on CPUs that this machine is not, under
+//! `cargo xtask isa`: bc-digest's tests and `bc hash` on CPUs that this machine is not. Under
 //! qemu-x86_64: one with everything the emulator knows (SHA-NI among it), one with AVX2 and no
-//! SHA-NI, one without AVX, and the least an x86-64 may be.
+//! SHA-NI, one without AVX, and the least an x86-64 may be. Under qemu-aarch64: see [`arm`].
+
+mod arm;
+mod cost;
+mod messages;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -26,10 +30,26 @@ const TESTED: &[&str] = &["max", "Nehalem"];
 
 pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     let bc = args.option("--bc")?.map(PathBuf::from);
+    let quick = args.flag("--quick");
+    let only = args.word();
     args.done()?;
+    let is_asked = |arch: &str| only.as_ref().is_none_or(|only| only == arch);
+    if !is_asked("x86_64") && !is_asked("aarch64") {
+        bail!("isa knows x86_64 and aarch64");
+    }
+    if is_asked("x86_64") {
+        x86_64(bc)?;
+    }
+    if is_asked("aarch64") {
+        arm::run(quick)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn x86_64(bc: Option<PathBuf>) -> Result<()> {
     let Some(qemu) = sh::find_tool(&["qemu-x86_64", "qemu-x86_64-static"]) else {
         println!("isa: not run: qemu-x86_64 is not installed");
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     };
     let found = version(&qemu);
     if found < OLDEST {
@@ -37,7 +57,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
             "isa: not run: qemu-x86_64 is {}.{}, SHA-NI needs {}.{}",
             found.0, found.1, OLDEST.0, OLDEST.1
         );
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     for (cpu, what) in CPUS.iter().filter(|(cpu, _)| TESTED.contains(cpu)) {
         println!("isa: bc-digest's tests on {cpu} ({what})");
@@ -74,7 +94,7 @@ fn version(qemu: &Path) -> (u32, u32) {
 }
 
 /// Checks that the release binary prints the same digests on every CPU, and dies on none.
-fn hashes(qemu: &Path, bc: &Path) -> Result<ExitCode> {
+fn hashes(qemu: &Path, bc: &Path) -> Result<()> {
     let tree = sh::scratch("isa")?;
     let synth = bc_testkit::Synth {
         files: 100,
@@ -127,5 +147,33 @@ fn hashes(qemu: &Path, bc: &Path) -> Result<ExitCode> {
         Algorithm::ALL.len(),
         CPUS.len()
     );
-    Ok(ExitCode::SUCCESS)
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use crate::sh;
+
+    /// Checks that both crates that all others lean on refuse targets that nobody has tested.
+    #[test]
+    fn other_targets_are_refused_with_a_reason() {
+        let refused = [
+            ("target_endian=\"big\"", "needs a little-endian target"),
+            ("target_pointer_width=\"32\"", "needs a target of 64 bits"),
+        ];
+        let packages = ["fs", "digest"];
+        for (package, (cfg, reason)) in packages.iter().flat_map(|p| refused.map(|r| (p, r))) {
+            let mut rustc = Command::new("rustc");
+            rustc.args(["--edition=2024", "--crate-type=lib", "--emit=metadata"]);
+            // As if it were such a target, without its standard library.
+            rustc.args(["-A", "explicit_builtin_cfgs_in_flags", "--cfg", cfg]);
+            rustc.arg("--out-dir").arg(sh::scratch("refused").unwrap());
+            rustc.arg(sh::root().join(format!("crates/{package}/src/lib.rs")));
+            let said = sh::capture(&mut rustc).unwrap();
+            let said = String::from_utf8_lossy(&said.stderr);
+            assert!(said.contains(&format!("bc-{package} {reason}")), "{said}");
+        }
+    }
 }

@@ -10,14 +10,12 @@ use bc_digest::raw::{RawKernel, kernels};
 use bc_digest::{Algorithm, CpuFeatures, Hasher};
 
 /// Algorithms with kernels that take one message of any length.
-const WHOLE: [Algorithm; 7] = [
+const WHOLE: [Algorithm; 5] = [
     Algorithm::Xxh128,
     Algorithm::Crc,
     Algorithm::Crc32b,
     Algorithm::Crc32c,
-    Algorithm::Blake2b,
     Algorithm::Blake3,
-    Algorithm::Sha3_256,
 ];
 
 /// Message of every lane: bytes that no instruction has to make.

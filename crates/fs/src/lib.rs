@@ -37,6 +37,17 @@
 // The examples of the registry's page run, too.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+#[cfg(target_pointer_width = "32")]
+compile_error!(
+    "bc-fs needs a target of 64 bits: sizes and offsets of files are kept in `usize`, and counters \
+     that threads share in atomics of 64 bits"
+);
+#[cfg(target_endian = "big")]
+compile_error!(
+    "bc-fs needs a little-endian target: journals and caches have never been written or read on \
+     another one, and there is no machine for their tests"
+);
+
 pub mod call;
 pub mod compare;
 pub mod dirfd;

@@ -1,0 +1,219 @@
+//! The part for aarch64: CPUs with all of its instruction sets, without those for SHA-512, and with
+//! NEON alone.
+//!
+//! Tests and programs are built here with Debian's cross compiler and run under qemu-aarch64.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::{cost, messages, version};
+use crate::sh;
+
+const TARGET: &str = "aarch64-unknown-linux-gnu";
+const COMPILER: &str = "aarch64-linux-gnu-gcc";
+/// Programs find the C library for that machine by themselves: an emulator that is told of it finds
+/// `/` in its folder, too, and what a program makes by steps from there lands in it.
+const LIBRARIES: &str = "-Clink-arg=-Wl,-rpath=/usr/aarch64-linux-gnu/lib \
+    -Clink-arg=-Wl,--dynamic-linker=/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1";
+
+/// A CPU to run on.
+struct Cpu {
+    /// The emulator's model.
+    model: &'static str,
+    /// True if the instruction sets that each of its models has are hidden from programs.
+    hides: bool,
+    /// Kernels that `bc --version` must report there.
+    kernels: &'static str,
+}
+
+const CPUS: &[Cpu] = &[
+    Cpu {
+        model: "max",
+        hides: false,
+        kernels: "neon sha2 sha512 crc",
+    },
+    Cpu {
+        model: "cortex-a72",
+        hides: false,
+        kernels: "neon sha2 crc",
+    },
+    Cpu {
+        model: "cortex-a72",
+        hides: true,
+        kernels: "neon",
+    },
+];
+
+const NO_FILTERS: &str = "the emulator has no seccomp filters";
+const NO_CHILDREN: &str = "starts itself, which takes an entry of binfmt_misc";
+
+/// The packages whose tests run, and those of them that cannot, with the reason.
+const TESTED: &[(&str, &[(&str, &str)])] = &[
+    ("bc-manifest", &[]),
+    (
+        "bc-walk",
+        &[(
+            "what_is_long_takes_no_longer_than_its_length",
+            "takes minutes there",
+        )],
+    ),
+    (
+        "bc-read",
+        &[
+            ("a_refused_ring_is_named", NO_FILTERS),
+            ("a_ring_that_may_be_made_and_not_used", NO_FILTERS),
+            ("missing_newer_calls_are_done_without", NO_FILTERS),
+            ("few_descriptors_are_enough", NO_CHILDREN),
+            (
+                "an_error_in_the_middle_is_an_error",
+                "the memory map is the emulator's",
+            ),
+        ],
+    ),
+    (
+        "bc-find",
+        &[("scan::tests::extents", "the emulator has no FIEMAP")],
+    ),
+];
+
+/// The emulator, and what programs are run with.
+pub(super) struct Machine {
+    qemu: PathBuf,
+    /// Library that hides instruction sets.
+    hider: PathBuf,
+}
+
+impl Machine {
+    /// Returns the words that run a program on a CPU.
+    fn words(&self, cpu: &Cpu) -> Vec<String> {
+        let qemu = self.qemu.to_string_lossy().into_owned();
+        let mut words = vec![qemu, "-cpu".to_owned(), cpu.model.to_owned()];
+        if cpu.hides {
+            let preload = format!("LD_PRELOAD={}", self.hider.display());
+            words.extend(["-E".to_owned(), preload]);
+        }
+        words
+    }
+
+    /// Returns the command that runs `program` on a CPU, with other options of the emulator.
+    fn command(&self, cpu: &Cpu, options: &[&str], program: &Path) -> Command {
+        let words = self.words(cpu);
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).args(options).arg(program);
+        command
+    }
+}
+
+impl Cpu {
+    fn name(&self) -> String {
+        match self.hides {
+            true => format!("{} without SHA and CRC", self.model),
+            false => self.model.to_owned(),
+        }
+    }
+}
+
+pub(super) fn run(quick: bool) -> Result<()> {
+    let Some(machine) = machine()? else {
+        return Ok(());
+    };
+    for cpu in CPUS {
+        tests(&machine, cpu, "bc-digest", &[])?;
+    }
+    if quick {
+        return Ok(());
+    }
+    // As the tests are built, which shares their packages: its kernels are optimised there, too.
+    let bc = build(&["--package", "bit-crafts", "--bin", "bc"], "bc")?;
+    for cpu in CPUS {
+        let said = sh::stdout(machine.command(cpu, &[], &bc).arg("--version"))?;
+        let said = String::from_utf8_lossy(&said);
+        let line = said.lines().find_map(|line| line.strip_prefix("kernels: "));
+        ensure!(line == Some(cpu.kernels), "{}: {said}", cpu.name());
+        messages::compare(&cpu.name(), || machine.command(cpu, &[], &bc))?;
+    }
+    let program = build(
+        &["--release", "--package", "bc-digest", "--bench", "cost"],
+        "cost",
+    )?;
+    let run = |cpu: &Cpu, options: &[&str]| machine.command(cpu, options, &program);
+    cost::judge(
+        |options| run(&CPUS[0], options),
+        |options| run(&CPUS[2], options),
+    )?;
+    for (package, left_out) in TESTED {
+        tests(&machine, &CPUS[0], package, left_out)?;
+    }
+    Ok(())
+}
+
+/// Returns the emulator with its helper; `None`, and says why, if something is not installed.
+fn machine() -> Result<Option<Machine>> {
+    let not_run = |reason: &str| println!("isa: aarch64 not run: {reason}");
+    let Some(qemu) = sh::find_tool(&["qemu-aarch64", "qemu-aarch64-static"]) else {
+        not_run("qemu-aarch64 is not installed");
+        return Ok(None);
+    };
+    if !sh::has(COMPILER) {
+        not_run(&format!("{COMPILER} is not installed"));
+        return Ok(None);
+    }
+    let installed =
+        sh::sysroot(None).is_some_and(|root| root.join("lib/rustlib").join(TARGET).is_dir());
+    if !installed {
+        not_run(&format!("rustup target add {TARGET}"));
+        return Ok(None);
+    }
+    let (major, minor) = version(&qemu);
+    println!("isa: aarch64 under qemu {major}.{minor}");
+    let hider = sh::scratch("isa-aarch64")?.join("hide.so");
+    let source = sh::root().join("xtask/src/isa/hide.c");
+    let mut compile = Command::new(COMPILER);
+    compile.args(["-O2", "-shared", "-fPIC", "-Wall", "-Werror", "-o"]);
+    sh::run(compile.arg(&hider).arg(&source))?;
+    Ok(Some(Machine { qemu, hider }))
+}
+
+/// Returns a cargo that builds for that machine.
+fn cargo() -> Command {
+    let mut cargo = sh::cargo();
+    cargo.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", COMPILER);
+    cargo.env(
+        "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS",
+        LIBRARIES,
+    );
+    cargo
+}
+
+fn tests(machine: &Machine, cpu: &Cpu, package: &str, left_out: &[(&str, &str)]) -> Result<()> {
+    println!("isa: {package}'s tests on {}", cpu.name());
+    let mut test = cargo();
+    test.args(["test", "--quiet", "--package", package, "--lib", "--tests"]);
+    test.args(["--target", TARGET, "--"]);
+    for (name, reason) in left_out {
+        println!("isa: left out: {package} {name}: {reason}");
+        test.args(["--skip", name]);
+    }
+    let runner = machine.words(cpu).join(" ");
+    sh::run(test.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", runner))
+}
+
+/// Builds a program for that machine and returns its path.
+fn build(what: &[&str], name: &str) -> Result<PathBuf> {
+    eprintln!("xtask: building {name} ({TARGET})");
+    let mut build = cargo();
+    build.args(["build", "--target", TARGET]);
+    build
+        .args(["--message-format=json-render-diagnostics"])
+        .args(what);
+    let said = String::from_utf8(sh::stdout(&mut build)?)?;
+    let found = said.lines().find_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        let is_it = message["target"]["name"] == name;
+        let path = message["executable"].as_str().filter(|_| is_it)?;
+        Some(PathBuf::from(path))
+    });
+    found.with_context(|| format!("cargo built no {name}"))
+}
