@@ -291,7 +291,7 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
     }
 
     /// Copies, and returns the digest of the bytes written.
-    fn bytes(
+    pub(super) fn bytes(
         &mut self,
         need: &Need,
         stage: &Stage,
