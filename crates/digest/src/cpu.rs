@@ -328,14 +328,20 @@ impl CpuFeatures {
 
     /// True if kernels of aarch64's instructions for SHA-1 and SHA-256, and of NEON, may run.
     #[inline]
-    #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code))]
+    #[cfg_attr(
+        not(all(target_arch = "aarch64", feature = "algorithms")),
+        allow(dead_code)
+    )]
     pub(crate) const fn may_arm_sha(self) -> bool {
         self.arm_sha
     }
 
     /// True if kernels of aarch64's instructions for SHA-512, and of NEON, may run.
     #[inline]
-    #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code))]
+    #[cfg_attr(
+        not(all(target_arch = "aarch64", feature = "algorithms")),
+        allow(dead_code)
+    )]
     pub(crate) const fn may_arm_sha512(self) -> bool {
         self.arm_sha512
     }
