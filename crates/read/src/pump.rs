@@ -131,6 +131,7 @@ pub(crate) fn run_metered<T: Send>(
         .left(&left, WORTH_A_WORKER)
         .changed(&changed)
         .metering(metering)
+        .after(options.residency.workers())
         .tables(options.tables, named);
     growth.run(f)
 }

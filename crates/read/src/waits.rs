@@ -2,7 +2,7 @@
 //! processor. File systems are asked where they report it, and timed where they do not. Workers start
 //! with the experience of others before them.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,8 @@ struct Learned {
     misses: [AtomicU8; 2],
     /// Devices that cannot report what of a file is resident.
     silent: Mutex<Vec<u64>>,
+    /// Number of workers at which the search for it ended in the last run.
+    workers: AtomicUsize,
 }
 
 /// Calls that can be tried without waiting for the disk.
@@ -56,6 +58,11 @@ impl Residency {
             passed: 0,
             residency: self.clone(),
         }
+    }
+
+    /// Returns the number of workers at which the search for it ended in the last run, or 0.
+    pub(crate) fn workers(&self) -> &AtomicUsize {
+        &self.0.workers
     }
 
     /// Returns the devices that were found silent: they cannot report what of a file is resident.

@@ -43,10 +43,10 @@ fn twice_as_many_each_time_and_more_where_they_only_wait() {
     }
     let waited = [(1000, 300); 5];
     let (one, two) = (Workers::adaptive(1), Workers::adaptive(2));
-    assert_eq!(after_each(one, 256, 256, &waited), [2, 4, 8, 16, 32]);
-    assert_eq!(after_each(two, 256, 256, &waited), [4, 8, 16, 32, 64]);
+    assert_eq!(after_each(one, 256, 256, &waited), [2, 4, 8, 8, 16]);
+    assert_eq!(after_each(two, 256, 256, &waited), [4, 8, 16, 16, 32]);
     let only = [(1000, 100); 5];
-    assert_eq!(after_each(two, 256, 256, &only), [8, 32, 128, 128, 128]);
+    assert_eq!(after_each(two, 256, 256, &only), [8, 32, 64, 64, 128]);
     let eight = Workers::up_to(3, 8);
     assert_eq!(after_each(eight, 256, 256, &waited), [6, 8, 8, 8, 8]);
     let bound = Workers::from(3);
@@ -59,7 +59,7 @@ fn no_more_than_find_something_to_do() {
         return;
     }
     let two = Workers::adaptive(2);
-    assert_eq!(after_each(two, 64, 1, &[(1000, 0); 3]), [3, 4, 5]);
+    assert_eq!(after_each(two, 64, 1, &[(1000, 0); 5]), [3, 3, 4, 4, 5]);
     assert_eq!(after_each(two, 64, 0, &[(1000, 0); 3]), [2, 2, 2]);
 }
 
@@ -105,7 +105,8 @@ fn a_decision_takes_two_windows_of_each_worker() {
     let first = [(2, 1), (2, 1), (2, 1), (2, 1)];
     assert_eq!(after_each(two, 64, 64, &first), [2, 2, 2, 4]);
     // Four take four windows more, and what was before does not count any longer.
-    let waited = [&first[..], &[(13, 0), (1, 0), (1, 0), (1, 0)]].concat();
+    let more = [(13, 0), (1, 0), (1, 0), (1, 0)];
+    let waited = [&first[..], &more].concat();
     assert_eq!(after_each(two, 64, 64, &waited)[4..], [4, 4, 4, 16]);
 }
 
@@ -241,10 +242,10 @@ fn who_is_no_help_ends() {
         return;
     }
     let left = || 1000;
-    let growth = Growth::new(Workers::up_to(2, 8)).left(&left, 1);
+    let growth = Growth::new(Workers::up_to(1, 8)).left(&left, 1);
     let after = |work| after_work(&growth, work);
     let handle = |number| WorkerHandle::new(&growth, number, &|| false);
-    assert_eq!([1000, 390].map(after), [8, 4]);
+    assert_eq!([1000, 1000, 500, 500].map(after), [4, 8, 8, 4]);
     // As long as the others are still at work, that is no measure of four.
     assert_eq!([1000, 9000].map(after), [4, 4]);
     assert!(!handle(0).ends(), "the caller's own thread");
@@ -265,10 +266,10 @@ fn where_others_are_no_help_they_end_at_once() {
         return;
     }
     let left = || 1000;
-    let growth = Growth::new(Workers::up_to(2, 8)).left(&left, 1);
+    let growth = Growth::new(Workers::up_to(1, 8)).left(&left, 1);
     let after = |work| after_work(&growth, work);
     let handle = |number| WorkerHandle::new(&growth, number, &|| false);
-    assert_eq!([1000, 390].map(after), [8, 4]);
+    assert_eq!([1000, 1000, 500, 500].map(after), [4, 8, 8, 4]);
     assert!((1..=4).all(|number| handle(number).ends()));
     assert_eq!([780, 780].map(after), [4, 4], "a pause after the trial");
     let mut handles = [0, 1, 2, 3].map(handle);
@@ -280,12 +281,12 @@ fn where_others_are_no_help_they_end_at_once() {
     handles[2].waiting(Waiting::NoHelp);
     assert_eq!(growth.workers(), 4, "two wait");
     handles[3].waiting(Waiting::NoHelp);
-    assert_eq!(growth.workers(), 2);
-    assert!(handles[1..3].iter_mut().all(WorkerHandle::ends));
+    assert_eq!(growth.workers(), 1);
+    assert!(handles[1..].iter_mut().all(WorkerHandle::ends));
     assert_eq!(growth.surplus.load(Ordering::Relaxed), 0);
-    handles[3].waiting(Waiting::NoHelp);
-    assert_eq!(growth.workers(), 2, "the usual number");
-    assert_eq!(after(1000), 8, "a new search");
+    handles[0].waiting(Waiting::NoHelp);
+    assert_eq!(growth.workers(), 1, "the usual number");
+    assert_eq!(after(1000), 4, "a new search");
 }
 
 #[test]
@@ -309,6 +310,8 @@ fn work_of_unknown_time_is_no_measure() {
     };
     let growth = Growth::new(Workers::up_to(2, 8)).left(&left, 1);
     let growth = growth.metering(&metering);
+    // More than usual: these measure until each may have finished something.
+    growth.grow(3, &|| true);
     let mut handle = growth.alone(&|| false);
     handle.begin(300 << 20);
     handle.waiting(Waiting::Begins);
@@ -335,6 +338,74 @@ fn who_was_to_end_is_asked_to_stay_before_another_is_started() {
         (8, 0)
     );
     assert_eq!(*reported.lock().unwrap(), [8, 4, 7, 8]);
+}
+
+#[test]
+fn a_run_begins_with_the_workers_of_the_one_before() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
+    let last = AtomicUsize::new(0);
+    let begun = |bounds: Workers, files: usize| {
+        let left = || files;
+        let growth = Growth::new(bounds).first(1).left(&left, 8).after(&last);
+        let all = growth.run(|worker| worker.workers()).unwrap();
+        all[0]
+    };
+    let (two, four) = (Workers::adaptive(2), Workers::from(4));
+    assert_eq!(begun(two, 10_000), 1);
+    last.store(32, Ordering::Relaxed);
+    assert_eq!([begun(two, 10_000), begun(four, 10_000)], [32, 1]);
+    assert_eq!(
+        [begun(two, 40), begun(two, 7)],
+        [7, 1],
+        "as many as have work"
+    );
+    // What is measured counts for the next.
+    let left = || 10_000;
+    let growth = Growth::new(two).left(&left, 8).after(&last);
+    growth.note(reported(1000, 990), 0, &|| unreachable!());
+    assert_eq!(last.load(Ordering::Relaxed), 2);
+    assert_eq!(begun(two, 10_000), 1);
+}
+
+#[test]
+fn a_few_that_finish_nothing_call_for_others_and_many_do_not() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
+    let left = || 1000;
+    let growth = Growth::new(Workers::adaptive(2)).left(&left, 1);
+    let nothing = BusyTime {
+        work: 0,
+        ..reported(1000, 0)
+    };
+    growth.note(nothing, 0, &|| true);
+    assert_eq!(growth.workers(), 32);
+    growth.note(nothing, 1, &|| unreachable!());
+    assert_eq!(growth.workers(), 32);
+}
+
+/// Checks that what reads on in a directory, and finishes nothing, is not counted as if it did.
+#[test]
+fn time_without_finished_work_counts_as_time_alone() {
+    let left = || 1000;
+    let metering = Metering {
+        window: Duration::ZERO,
+        pretend: Some(Box::new(|busy| busy)),
+    };
+    let growth = Growth::new(Workers::up_to(2, 8)).left(&left, 1);
+    let growth = growth.metering(&metering);
+    // More than usual: these measure until each may have finished something.
+    growth.grow(3, &|| true);
+    let mut handle = growth.alone(&|| false);
+    handle.waiting(Waiting::Begins);
+    for _ in 0..3 {
+        handle.waiting(Waiting::GoesOn);
+    }
+    let measured = growth.lock();
+    assert!(measured.sum.busy > Duration::ZERO);
+    assert_eq!(measured.sum.work, 0);
 }
 
 #[test]
