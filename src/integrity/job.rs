@@ -13,10 +13,32 @@ use bc_integrity::{Job, ManifestFile, Origin, Reading, WalkObserver, Work};
 use bc_walk::Listing;
 use bc_walk::job::{Error, ErrorKind};
 
+use crate::files::output::Output;
+use crate::files::overlap::Given;
+use crate::parse::args::Common;
 use crate::report::diagnostic::Diagnostic;
 use crate::report::{Exit, details};
 use crate::session::progress::Display;
 use crate::session::{Outcome, Session};
+
+pub fn start(
+    command: &'static str,
+    common: &Common,
+    given: &Given<'_>,
+    written: Option<&Path>,
+) -> Outcome<Session> {
+    Session::start("integrity", command, common, given, written)
+}
+
+/// Opens the output of a manifest.
+pub fn opened_manifest(session: &Session, file: Option<&Path>) -> Outcome<Output> {
+    let output = opened(session, file)?;
+    Ok(output.fixed_json().only_owner_writes())
+}
+
+pub fn opened(session: &Session, file: Option<&Path>) -> Outcome<Output> {
+    Ok(session.output(file)?.colors(session.common.color))
+}
 
 /// Error that ended a command early.
 pub enum WorkError {

@@ -10,9 +10,8 @@ use bc_manifest::Failure;
 use bc_walk::job::{Error, ErrorKind};
 
 use super::args::MergeArgs;
-use super::job::{WorkError, done_or, open};
+use super::job::{WorkError, done_or, open, opened_manifest, start};
 use super::output::write_manifest;
-use super::run::{opened_manifest, start};
 use crate::files::overlap::Given;
 use crate::report::Exit;
 use crate::report::diagnostic::Diagnostic;

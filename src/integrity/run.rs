@@ -17,7 +17,8 @@ use bc_walk::OwnFile;
 
 use super::args::{DiffArgs, ExportArgs, ImportArgs, ManifestArgs, UpdateArgs, VerifyArgs};
 use super::job::{
-    WorkError, algorithm_of, done_or, open, origin, stopped, until_cancelled, working,
+    WorkError, algorithm_of, done_or, open, opened, opened_manifest, origin, start, stopped,
+    until_cancelled, working,
 };
 use super::output::{Changes, Marked, conclude, own_files, write_manifest};
 use super::plan;
@@ -26,7 +27,6 @@ use crate::files::input::{Input, is_stdin};
 use crate::files::lists::ListKind;
 use crate::files::output::Output;
 use crate::files::overlap::Given;
-use crate::parse::args::Common;
 use crate::report::diagnostic::Diagnostic;
 use crate::report::{Exit, details};
 use crate::session::progress::counted;
@@ -360,25 +360,6 @@ pub fn import(args: &ImportArgs) -> Outcome<Exit> {
         .note(format_args!("imported {} entries", trailer.entries));
     let exit = session.finished(output, Ok(()));
     Ok(session.end(exit))
-}
-
-pub fn start(
-    command: &'static str,
-    common: &Common,
-    given: &Given<'_>,
-    written: Option<&Path>,
-) -> Outcome<Session> {
-    Session::start("integrity", command, common, given, written)
-}
-
-/// Opens the output of a manifest.
-pub fn opened_manifest(session: &Session, file: Option<&Path>) -> Outcome<Output> {
-    let output = opened(session, file)?;
-    Ok(output.fixed_json().only_owner_writes())
-}
-
-pub fn opened(session: &Session, file: Option<&Path>) -> Outcome<Output> {
-    Ok(session.output(file)?.colors(session.common.color))
 }
 
 /// Notes the manifests that are compared, and the rules.

@@ -8,7 +8,7 @@ use std::path::Path;
 use bc_fleet::sql::{Engine, Param, Request, exact, sql};
 
 use super::args::SqlArgs;
-use super::run::{opened, start};
+use super::job::{opened, start};
 use crate::files::overlap::Given;
 use crate::report::Exit;
 use crate::session::Outcome;

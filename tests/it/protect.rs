@@ -142,12 +142,11 @@ fn what_is_beyond_parity_is_named_and_nothing_is_touched() {
     let out = t.bc_line("integrity restore --partial r m.jsonl").go();
     out.code(1)
         .stderr_has("large: what could be restored of it is large.partial-");
-    let part = std::fs::read_dir(t.join("r"))
+    let mut names = std::fs::read_dir(t.join("r"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let part = part
-        .filter(|name| name.starts_with("large.partial-"))
-        .next()
+    let part = names
+        .find(|name| name.starts_with("large.partial-"))
         .unwrap();
     let (part, good) = (t.read(Path::new("r").join(part)), bytes(900_000, 2));
     assert_eq!(part.len(), good.len());

@@ -11,8 +11,7 @@ use bc_integrity::{ManifestFile, Work};
 use bc_parity::{ParityCheck, ProtectEvent, ProtectOptions, Protected, VolumeCheck, default_dir};
 use bc_walk::OwnFile;
 
-use super::job::{WorkError, algorithm_of, open, stopped, working};
-use super::run::{opened, start};
+use super::job::{WorkError, algorithm_of, open, opened, start, stopped, working};
 use crate::files::overlap::Given;
 use crate::parse::args::{Common, is_dash};
 use crate::report::Exit;

@@ -8,11 +8,10 @@ use bc_integrity::ManifestFile;
 use bc_walk::OwnFile;
 use bc_walk::job::ErrorKind;
 
-use super::job::{WorkError, algorithm_of, open, working_shown};
+use super::job::{WorkError, algorithm_of, open, opened, start, working_shown};
 use super::output::own_files;
 use super::plan::root_check;
 use super::protect::{beside, memory};
-use super::run::{opened, start};
 use crate::files::overlap::Given;
 use crate::parse::environment::state_dir;
 use crate::report::Exit;
