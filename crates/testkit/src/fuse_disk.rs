@@ -91,10 +91,17 @@ impl FuseDisk {
     /// # Errors
     /// The reason why it cannot be mounted again.
     pub fn regain(&mut self) -> Result<bool, String> {
-        let lost = self.dial.regain();
+        let lost = self.dial.lost();
         if lost == Some(DiskLoss::Gone) {
             let _ = rustix::mount::unmount(self.mount.path(), UnmountFlags::DETACH);
-            drop(self.session.take());
+            if let Some(session) = self.session.take() {
+                // A request that is at work would be done on the disk that is back, and a thread that
+                // has just seen the loss would unmount that.
+                let _ = session.join();
+            }
+        }
+        self.dial.regain();
+        if self.session.is_none() {
             self.session = Some(spawn(self.shown.path(), self.mount.path(), &self.dial)?);
         }
         Ok(lost.is_some())

@@ -244,11 +244,10 @@ impl Dial {
         self.lock().lost
     }
 
-    /// Has the disk back, whether it was lost or is only to be; returns whether it was.
-    pub(super) fn regain(&self) -> Option<DiskLoss> {
+    /// Has the disk back, if it was lost or is to be.
+    pub(super) fn regain(&self) {
         let mut state = self.lock();
-        state.planned = None;
-        state.lost.take()
+        (state.planned, state.lost) = (None, None);
     }
 
     pub(super) fn hold(&self, kind: RequestKind) {
