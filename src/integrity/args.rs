@@ -11,7 +11,6 @@ use bc_walk::Shard;
 use clap::{Args, Parser, Subcommand};
 
 use super::output::DifferencesFormat;
-use super::protect::ProtectArgs;
 use super::restore::RestoreArgs;
 use crate::parse::args::{Common, Configurable, WalkArgs, one_of};
 
@@ -21,7 +20,6 @@ Examples:
   bc integrity verify /srv /var/lib/bc/srv.jsonl.zst
   bc integrity update --reread=5% /srv /var/lib/bc/srv.jsonl.zst
   bc integrity diff monday.jsonl friday.jsonl
-  bc integrity protect /srv /var/lib/bc/srv.jsonl.zst
   bc integrity restore --from=/mnt/backup /srv /var/lib/bc/srv.jsonl.zst
 
 Exit codes: 0 same, 1 something differs or could not be read, 2 refused or impossible, 3 damage
@@ -51,9 +49,7 @@ pub enum IntegrityCommand {
     Export(Box<ExportArgs>),
     /// Make a manifest from the file of another tool
     Import(Box<ImportArgs>),
-    /// Make parity, so that damage can be healed without a copy
-    Protect(Box<ProtectArgs>),
-    /// Heal a tree from copies of it, or from its parity
+    /// Heal a tree from copies of it
     Restore(Box<RestoreArgs>),
     /// Put together what several readers have recorded with --shard
     Merge(Box<MergeArgs>),
@@ -203,8 +199,7 @@ Examples:
   bc integrity update --reread=20G /srv srv.jsonl    ... or 20 GiB of it, or 5% of it
   bc integrity update -q --reread=30m --max-changed=10% /srv srv.jsonl
                                                      for timers: prints only what is damaged or unreadable,
-                                                     records nothing if a tenth has changed
-  bc integrity update --protect /srv srv.jsonl       what is new or edited gets parity in the same run")]
+                                                     records nothing if a tenth has changed")]
 pub struct UpdateArgs {
     /// Also read again the least recently verified part: 5%, 20G, 30m or 2h
     ///
@@ -225,11 +220,6 @@ pub struct UpdateArgs {
     /// Record the present content of damaged files, and of what may be damaged, as right
     #[arg(long)]
     pub accept_damaged: bool,
-    /// Make parity of what is new or edited, as 'bc integrity protect' does, once it is recorded
-    ///
-    /// An update that is stopped by --max-changed makes none. Parity that could still heal something stays.
-    #[arg(long)]
-    pub protect: bool,
     /// Go on with a truncated manifest, or where the root or a disk below it looks unmounted or is
     /// another one
     #[arg(long)]

@@ -22,7 +22,6 @@ use super::job::{
 };
 use super::output::{Changes, Marked, conclude, own_files, write_manifest};
 use super::plan;
-use super::protect::{memory, own_dir, protect_updated, report_stale};
 use crate::files::input::{Input, is_stdin};
 use crate::files::lists::ListKind;
 use crate::files::output::Output;
@@ -45,7 +44,6 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     let mut output = opened_manifest(&session, file)?;
     let recorded = record(args, &output, &session)?;
     plan.leave_out = own_files(file, &output);
-    plan.leave_out.extend(file.and_then(own_dir));
     let resume = recorded.as_ref().map(|recorded| &recorded.resume);
     let journal = resume.and_then(|resume| resume.own_file());
     plan.leave_out.extend(journal);
@@ -96,8 +94,7 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
     let algorithm = algorithm_of(&session, &manifest)?;
     report_rules(&session, &[&manifest], plan.rules);
     let mut output = args.format.of(opened(&session, file)?);
-    let mut own = own_files(file, &output);
-    own.extend(own_dir(&args.manifest));
+    let own = own_files(file, &output);
     plan.leave_out = &own;
     let mut report = Changes::new(&mut output, args.format);
     report.manifests(&[&manifest]);
@@ -126,7 +123,6 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
         let text = "--force takes what seems not to be mounted as it is found";
         session.report.summary(text);
     }
-    report_stale(&session, &args.manifest);
     Ok(session.end(exit))
 }
 
@@ -237,8 +233,7 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
         .map_err(|error| stopped(&session, &WorkError::Engine(error)))
         .and_then(|manifest| algorithm_of(&session, &manifest))?;
     let mut output = opened(&session, None)?;
-    let mut own = own_files(None, &output);
-    own.extend(own_dir(&args.manifest));
+    let own = own_files(None, &output);
     plan.leave_out = &own;
     let report = RefCell::new(ChangeReport::new(Marked(&mut output), ChangeFormat::Text));
     let updated = working(&session, Some(algorithm), "update", |work| {
@@ -273,15 +268,7 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
             report_refused(&session, args, &refused);
             exit.worst(Exit::Differs)
         }
-        None if args.protect => {
-            let memory = memory(&args.common);
-            let protected = protect_updated(&mut session, &args.root, &args.manifest, memory)?;
-            exit.worst(protected)
-        }
-        None => {
-            report_stale(&session, &args.manifest);
-            exit
-        }
+        None => exit,
     };
     Ok(session.end(exit))
 }

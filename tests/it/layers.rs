@@ -109,7 +109,7 @@ fn line(applet: &str, command: &str) -> String {
         ("dup", "unique") => "e --reference=d",
         ("dup", "prune") => "--action=hardlink --dry-run d",
         ("dup", "undo") => "--dry-run steps",
-        ("integrity", "verify" | "update" | "restore" | "protect") => "d m.jsonl",
+        ("integrity", "verify" | "update" | "restore") => "d m.jsonl",
         ("integrity", "diff") => "m.jsonl m.jsonl",
         ("integrity", "export") => "--format=gnu m.jsonl",
         ("integrity", "import") => "sums",

@@ -16,11 +16,9 @@ Examples:
   bc integrity restore --dry-run --from=/mnt/backup /srv srv.jsonl    what would be healed
   bc integrity restore --from=/mnt/backup --from=/mnt/old /srv srv.jsonl
   bc integrity restore --only=damaged --from=/mnt/backup /srv srv.jsonl
-  bc integrity restore /srv srv.jsonl                without a copy, from the parity in srv.parity
 
 The tree is verified first. What is damaged or gone is copied from whatever holds it, from the same path or
-under any other name, or computed from parity, and compared with the manifest before it takes its place. What is
-damaged stays beside it
+under any other name, and compared with the manifest before it takes its place. What is damaged stays beside it
 as NAME.damaged-DIGEST. Nothing is removed, and files that were moved or edited are left as they are.
 
 Exit codes: 0 all of it is healed; 1 some is not: no copy holds it, or it failed; 2 refused or impossible, or the file
@@ -32,12 +30,6 @@ pub struct RestoreArgs {
     /// followed. It may be the tree itself, hold it or lie in it.
     #[arg(long, value_name = "DIR")]
     pub from: Vec<OsString>,
-    /// Parity of the tree, for what no copy holds [default: that of 'bc integrity protect', if it is there]
-    #[arg(long, value_name = "DIR")]
-    pub parity: Option<PathBuf>,
-    /// Put what parity could restore of a file beside it, as NAME.partial-DIGEST, where it is not all
-    #[arg(long)]
-    pub partial: bool,
     /// Losses to restore, with commas between: damaged, removed, modified
     ///
     /// damaged: other content behind the same size and time, or a medium that cannot give it; removed: gone;

@@ -1,4 +1,4 @@
-//! `bc integrity restore`: files that verify finds damaged or gone are restored from copies or parity.
+//! `bc integrity restore`: files that verify finds damaged or gone are restored from copies.
 
 mod args;
 mod output;
@@ -11,7 +11,6 @@ use bc_walk::job::ErrorKind;
 use super::job::{WorkError, algorithm_of, open, opened, start, working_shown};
 use super::output::own_files;
 use super::plan::root_check;
-use super::protect::{beside, memory};
 use crate::files::overlap::Given;
 use crate::parse::environment::state_dir;
 use crate::report::Exit;
@@ -30,11 +29,8 @@ pub fn restore(args: &RestoreArgs) -> Outcome<Exit> {
     let algorithm = algorithm_of(&session, &manifest)?;
     crate::session::signals::watch();
     let output = args.format.of(opened(&session, None)?);
-    let mut own = own_files(None, &output);
-    let parity = args.parity.clone().or_else(|| beside(&args.manifest));
-    own.extend(parity.as_ref().and_then(|dir| OwnFile::at(dir).ok()));
-    let mut options = plan(args, &manifest, &own);
-    options.parity = parity;
+    let own = own_files(None, &output);
+    let options = plan(args, &manifest, &own);
     let reporter = Reporter::new(&session, output, args.format);
     reporter.begin(&options, algorithm);
     let restored = working_shown(&session, Some(algorithm), "verify", |work, display| {
@@ -72,8 +68,6 @@ fn plan<'a>(
     let mut options = RestoreOptions::new(&args.root, manifest);
     options.from.clone_from(&args.from);
     options.only.clone_from(&args.only);
-    options.partial = args.partial;
-    options.memory = memory(&args.common);
     options.discard_damaged = args.discard_damaged;
     options.trust_metadata = args.trust_metadata;
     options.dry_run = args.dry_run;

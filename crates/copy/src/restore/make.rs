@@ -291,7 +291,7 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
     }
 
     /// Copies, and returns the digest of the bytes written.
-    pub(super) fn bytes(
+    fn bytes(
         &mut self,
         need: &Need,
         stage: &Stage,

@@ -3,8 +3,7 @@
 //! Flow: bc-integrity's `verify` runs first, guards and all; `needs` are the paths that it found,
 //! with their records, and which of them are names of one file; `dirs` makes directories that are
 //! missing, and links. Workers repair groups (`repair`) from `sources`: files at the same path
-//! of a copy first, then, once all of those are tried, any file with the content under any name, and
-//! what no copy holds is computed from `parity`.
+//! of a copy first, then, once all of those are tried, any file with the content under any name.
 //! `make` copies to a stage while the digest is compared, and `put` gives it the name, and the file
 //! that had it a second one. `reports` has the outcomes in the order of the paths. Directories get
 //! their times last.
@@ -19,7 +18,6 @@ mod dirs;
 mod make;
 mod needs;
 mod options;
-mod parity;
 mod repair;
 mod reports;
 mod sources;
@@ -29,7 +27,6 @@ mod start;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::fd::AsFd;
@@ -62,7 +59,6 @@ use crate::stage::JobId;
 use dirs::{Dirs, Volume};
 use make::RepairWorker;
 use needs::{Collector, NameGroup, Need, Records, describe, groups};
-use parity::ParitySource;
 use reports::{PathEvent, PathReports};
 use sources::{Backup, Candidate, SearchMeans, SourceIndex};
 use stages::Stages;
@@ -132,10 +128,6 @@ struct RestorePlan {
     needs: Vec<Need>,
     records: Records,
     from: Vec<Backup>,
-    /// True if parity is asked for what no copy holds.
-    has_parity: bool,
-    /// True if parts of files are put beside.
-    partial: bool,
     /// True if owners, modes, attributes and links are those of the manifest.
     trusts: bool,
     discards: bool,
@@ -195,7 +187,6 @@ pub fn restore(
         });
     }
     let algorithm = options.manifest.algorithm()?;
-    let parity = ParitySource::open(options)?;
     let top = RestoreRoot::open(options.root.as_bytes());
     let id = JobId(random()?);
     let stages = top.as_ref().ok();
@@ -209,7 +200,6 @@ pub fn restore(
     top.refuse_another()?;
     refuse_another_tree(options, &collected)?;
     collected.add_gone();
-    let renamed = collected.renamed();
     let (mut others, metadata) = (collected.others, collected.metadata);
     for path in &collected.left {
         observer(RestoreEvent::Warning {
@@ -259,15 +249,12 @@ pub fn restore(
             needs,
             records,
             from,
-            has_parity: parity.is_some(),
-            partial: options.partial,
             trusts: !of_others || options.trust_metadata,
             discards: options.discard_damaged,
             dry_run: options.dry_run,
         },
     };
-    let parity = parity.map(|parity| parity.renamed(renamed));
-    let done = restore.all(work, reading, parity);
+    let done = restore.all(work, reading);
     // In any case: directories are not left closed.
     restore.end();
     done?;
@@ -275,12 +262,7 @@ pub fn restore(
 }
 
 impl Restore<'_> {
-    fn all(
-        &self,
-        work: &Work<'_>,
-        reading: Reading,
-        parity: Option<ParitySource>,
-    ) -> Result<(), Error> {
+    fn all(&self, work: &Work<'_>, reading: Reading) -> Result<(), Error> {
         let is_file = |need: &&Need| need.entry.kind == Kind::File;
         let sizes = self.plan.needs.iter().filter(is_file);
         let bytes = sizes.filter_map(|need| need.entry.size()).sum();
@@ -312,10 +294,7 @@ impl Restore<'_> {
             unread.for_each(|error| self.unreadable(None, error));
             self.repair(&groups, workers, Some(&index))?;
         }
-        match parity {
-            Some(parity) if !self.is_over() => self.repair_by_parity(&groups, workers, parity),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     fn begins(&self, what: &'static str, files: u64, bytes: u64) {
@@ -517,9 +496,8 @@ impl Restore<'_> {
         self.settle(number, &self.outcomes.failed, outcome);
     }
 
-    pub(super) fn missing(&self, number: usize, why: impl Into<Cow<'static, str>>) {
-        let outcome = PathEvent::Missing(why.into());
-        self.settle(number, &self.outcomes.missing, outcome);
+    pub(super) fn missing(&self, number: usize, why: &'static str) {
+        self.settle(number, &self.outcomes.missing, PathEvent::Missing(why));
     }
 
     /// Reports a path that is left whatever the copies hold.
@@ -573,9 +551,6 @@ impl Restore<'_> {
         for number in unsettled.filter(|number| !self.is_left(*number)) {
             let digest = self.plan.needs[number].digest();
             match digest.map(Reach::of) {
-                Some(Reach::Anywhere) if self.plan.has_parity => {
-                    self.missing(number, "no copy holds it, and no parity");
-                }
                 Some(Reach::Anywhere) => self.missing(number, "no copy holds it"),
                 Some(Reach::SamePath) => self.missing(
                     number,

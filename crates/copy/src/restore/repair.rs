@@ -39,15 +39,6 @@ impl RepairWorker<'_, '_> {
         }
     }
 
-    /// Repairs names from a file that has their content.
-    pub(super) fn repair_from(&mut self, group: &NameGroup, candidate: &Candidate) {
-        let names = self.names(group);
-        if let Some(first) = names.first() {
-            self.at = first.need;
-            self.copy(names, Some(candidate));
-        }
-    }
-
     /// Returns the names of a group that are as verify has found them.
     fn names(&mut self, group: &NameGroup) -> Vec<UnrepairedName> {
         let restore = self.restore;
