@@ -242,20 +242,22 @@ fn unless<T: PartialEq + ToString>(value: T, usual: T) -> String {
 }
 
 /// Returns directories that are copies of each other, and those that are contained in another one,
-/// which comes first.
+/// which comes first. None of which filters have left something out: that may be nowhere else.
 fn folders(report: &ScanReport<'_>, found: &Directories) -> Vec<Value> {
     let paths = |dirs: &[DirId]| {
         let paths = dirs.iter().map(|dir| report.listing.dir_path(*dir));
         let paths = paths.map(|path| shown(&path).into_owned());
         paths.collect::<Vec<_>>()
     };
-    let equal = found.groups.iter().map(|group| {
+    let equal = found.groups.iter().filter(|group| group.filtered == 0);
+    let equal = equal.map(|group| {
         json!({
             "kind": "equal", "paths": paths(&group.dirs), "files": group.files,
             "bytes": group.bytes, "wasted": group.wasted,
         })
     });
-    let contained = found.contained.iter().map(|one| {
+    let contained = found.contained.iter().filter(|one| one.filtered == 0);
+    let contained = contained.map(|one| {
         let kind = match one.is_mutual {
             true => "same",
             false => "contained",

@@ -26,9 +26,9 @@ use crate::plan::{
 };
 use crate::results::{EntryOutcome, EntryState, Proof};
 use crate::resume::known::NamedRecord;
-use crate::resume::record::Placed;
+use crate::resume::record::{KeptSource, Placed};
 use crate::resume::stamp::{Ends, Lasting};
-use crate::sources::RootItem;
+use crate::sources::{RootItem, SourceContent};
 use crate::stage::{self, refuse_foreign};
 use crate::worker::Worker;
 
@@ -253,12 +253,30 @@ impl Worker<'_> {
             if before.is_proven || self.has_content(&place.dir, &place.target, there, &before)? {
                 let asks = job.plan.order.removes && (before.is_of_other || before.unsettled);
                 return Ok(Some(NamedRecord {
-                    is_kept: asks && job.plan.has_kept(place.item),
+                    is_kept: asks && self.is_kept(place.item, &before),
                     ..before
                 }));
             }
         }
         Ok(None)
+    }
+
+    /// True if the source is the file that was copied, and that was to be removed and has kept its name:
+    /// it was edited since. Any other file that has the name now would take that of a copy which may
+    /// be all that is left of its source.
+    fn is_kept(&mut self, item: RootItem, before: &NamedRecord) -> bool {
+        let job = self.job;
+        let Some((name, kept)) = job.plan.kept_source(item) else {
+            return false;
+        };
+        let now = match &*job.plan.tree.root(item).1.content {
+            SourceContent::Alone(dir, _) => Existing::at(dir, name.to_bytes()).ok(),
+            _ => {
+                let dir = self.source_dir(item).ok();
+                dir.and_then(|dir| Existing::at(&dir, name.to_bytes()).ok())
+            }
+        };
+        before.source_ino == kept.ino && now.and_then(|now| KeptSource::of(&now)) == Some(kept)
     }
 
     /// True if the existing file has the bytes that a record describes; false if its digest was not

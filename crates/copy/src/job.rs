@@ -1,6 +1,7 @@
 //! State shared by all workers of one copy.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::Relaxed;
@@ -33,7 +34,7 @@ use crate::report::Reports;
 use crate::results::{EntryOutcome, EntryState, Results};
 use crate::resume::journal::{Free, Log};
 use crate::resume::known::KnownWork;
-use crate::resume::record::{RootRecord, private_name};
+use crate::resume::record::{KeptSource, RootRecord, private_name};
 use crate::resume::stamp::{Systems, given};
 use crate::sources::{RootItem, SourceTree, shown_below};
 use crate::stage::JobId;
@@ -205,11 +206,13 @@ pub(crate) struct DestinationObserver<'a> {
 }
 
 impl JobPlan<'_> {
-    /// True if an entry's source was to be removed by an earlier run, and has kept its name.
-    pub(crate) fn has_kept(&self, item: RootItem) -> bool {
+    /// Returns an entry's name, and which file its source was, if that was to be removed by an earlier
+    /// run and has kept its name.
+    pub(crate) fn kept_source(&self, item: RootItem) -> Option<(&CStr, KeptSource)> {
         let root = place_of(&self.tree.root(item).1.source.path);
-        let named = self.tree.named_below(item, &root);
-        named.is_some_and(|(_, path)| self.known.has_kept(&private_name(&self.id.0, &path)))
+        let (name, path) = self.tree.named_below(item, &root)?;
+        let kept = self.known.kept_source(&private_name(&self.id.0, &path))?;
+        Some((name, kept))
     }
 }
 

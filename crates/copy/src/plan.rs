@@ -215,7 +215,11 @@ fn decide(order: &CopyOrder, facts: &EntryFacts) -> Result<NextStep, Fact> {
     // Occupant is no content that could be another one.
     let may_be_recorded = facts.subject != EntryClass::Special
         || there.is_of_now && matches!(facts.content(false)?, Compared::Same(_));
+    // A name that is to be one of several is replaced by a link, as whoever replaces wants it.
+    let is_to_be_linked =
+        facts.subject == EntryClass::FurtherName && order.on_conflict != OnConflict::Fail;
     if order.on_conflict.is_to_have_all()
+        && !is_to_be_linked
         && may_be_recorded
         && let Some((digest, proof)) = facts.recorded.ok_or(Fact::Recorded)?
     {
@@ -383,6 +387,7 @@ mod tests {
         unsettled: false,
         is_set_aside: false,
         is_foreign: false,
+        source_ino: 0,
         is_kept: false,
         lacks: false,
         given: None,

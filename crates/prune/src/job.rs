@@ -177,7 +177,6 @@ impl PruneOptions {
             _ => None,
         };
         pruned.journal = journal.as_ref().map(|journal| journal.path().to_owned());
-        let all = groups.len() as u64;
         let spare = |group: &FileGroup| group.files.len().saturating_sub(1) as u64;
         steps.planned.store(groups.iter().map(spare).sum(), Relaxed);
         let mut hear = |event: PruneEvent| {
@@ -195,7 +194,7 @@ impl PruneOptions {
         pruned.groups = summary.groups;
         pruned.changed = summary.changed;
         pruned.freed = summary.freed;
-        pruned.cancelled |= cancel.is_cancelled() && summary.groups < all;
+        pruned.cancelled |= cancel.is_cancelled();
         Ok(())
     }
 }

@@ -74,6 +74,7 @@ def call(
             raise UsageError(f"threads: {threads} are too few")
     if cancel is not None and not isinstance(cancel, _native.Cancel):
         raise TypeError(f"cancel: expected a Cancel, not {type(cancel).__name__}")
+    reporter(progress)  # Refuses what is none, before a job begins.
     return (threads, cancel, streams, progress is not None)
 
 

@@ -485,6 +485,13 @@ class Undone(Result):
     damaged_lines: tuple[int, ...]
     dry_run: bool
 
+    def _missing(self) -> Optional[Error]:
+        error = super()._missing()
+        if error is None and self.damaged_lines:
+            line = self.damaged_lines[0]
+            return IncompleteError(f"line {line} of the journal is damaged")
+        return error
+
 
 @dataclass(frozen=True)
 class CopyReport(Result):

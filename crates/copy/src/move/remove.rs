@@ -29,10 +29,10 @@ use crate::event::Event;
 use crate::job::Job;
 use crate::lock;
 use crate::meta::{stat, stat_at};
-use crate::place::{EntryPlace, Over};
+use crate::place::{EntryPlace, Existing, Over};
 use crate::results::{EntryState, Proof, Rows};
 use crate::resume::aside::give_back;
-use crate::resume::record::{self, AsideRecord, private_name};
+use crate::resume::record::{self, AsideRecord, KeptSource, private_name};
 use crate::sources::{RootItem, SourceContent, list, shown_below};
 use crate::stage::complete::PIECE;
 use crate::worker::{BATCH, Worker, run_in_batches};
@@ -268,11 +268,14 @@ impl<'r, 'j> Removal<'r, 'j> {
         let Ok(names) = names.collect::<Result<Vec<SourceName>, _>>() else {
             return;
         };
-        let is_there = |name: &SourceName| stat_at(&name.dir, name.name.as_c_str()).is_ok();
-        if names.iter().all(is_there) {
-            for name in &names {
-                record::push_kept(piece, &name.private);
-            }
+        let is_there = |name: &SourceName| {
+            let now = Existing::at(&name.dir, name.name.to_bytes()).ok()?;
+            let then = walked(self.job, name.item)?;
+            KeptSource::of(&now).filter(|_| now.stat.id == then.id)
+        };
+        let sources: Option<Vec<KeptSource>> = names.iter().map(is_there).collect();
+        for (name, source) in names.iter().zip(sources.unwrap_or_default()) {
+            record::push_kept(piece, &name.private, source);
         }
     }
 

@@ -362,7 +362,8 @@ fn foreseen(entry: &RenamedEntry<'_>) -> Result<(), FailedCall> {
         Ok(_) => failed(Errno::EXIST),
         Err(Errno::NOENT) => {
             dirfd::may_change(entry.from)?;
-            dirfd::may_change(entry.to)
+            dirfd::may_change(entry.to)?;
+            dirfd::may_rename(entry.from, entry.name)
         }
         Err(errno) => Err(FailedCall { op: "stat", errno }),
     }

@@ -169,11 +169,11 @@ fn what_another_program_does_last_keeps_the_source() {
                 };
                 assert_eq!(fs::read(&source).unwrap(), expected, "{who}");
                 if who == "saves another file" {
-                    // It was never moved, so that its copy is merely out of date.
+                    // The copy is all that is left of the file that was there first.
                     let (moved, reported) = run(&options(&ground, &to));
-                    assert_eq!(moved.unwrap().moved, 2, "{who}: {reported:?}");
-                    assert!(!ground.at("from").exists(), "{who}");
-                    assert_eq!(fs::read(&copy).unwrap(), b"saved", "{who}");
+                    assert_eq!(moved.unwrap().failed, 1, "{who}: {reported:?}");
+                    assert_eq!(fs::read(&source).unwrap(), b"saved", "{who}");
+                    assert_eq!(fs::read(&copy).unwrap(), b"content", "{who}");
                 }
             }
         }
@@ -351,6 +351,29 @@ fn a_source_that_was_kept_and_edited_is_moved_once() {
     assert_eq!(moved.unwrap().failed, 1, "{reported:?}");
     assert_eq!(fs::read(to.join("edited")).unwrap(), b"the second");
     assert_eq!(fs::read(ground.at("from/edited")).unwrap(), b"the third");
+}
+
+/// Another file under the name of a source that stayed, as logs that rotate leave one, is not that
+/// source: the copy may be all that is left of it.
+#[test]
+fn another_file_under_the_name_of_a_kept_source_replaces_nothing() {
+    let ground = Ground::new();
+    ground.write("from/log.5", b"the oldest");
+    fs::hard_link(ground.at("from/log.5"), ground.at("outside")).unwrap();
+    let Some(disk) = other_disk(&ground) else {
+        return;
+    };
+    let to = disk.path().join("to");
+    let mut options = options(&ground, &to);
+    options.copy.target = crate::Target::Exactly;
+    run(&options).0.unwrap();
+    fs::remove_file(ground.at("outside")).unwrap();
+    ground.write("from/log.4", b"the next");
+    fs::rename(ground.at("from/log.4"), ground.at("from/log.5")).unwrap();
+    let (moved, reported) = run(&options);
+    assert_eq!(moved.unwrap().failed, 1, "{reported:?}");
+    assert_eq!(fs::read(to.join("log.5")).unwrap(), b"the oldest");
+    assert_eq!(fs::read(ground.at("from/log.5")).unwrap(), b"the next");
 }
 
 /// A source that is missing was moved if its journal shows it, and only then.

@@ -244,9 +244,13 @@ impl<'a> Collector<'a> {
         match loss.filter(|loss| self.only.contains(loss)) {
             Some(loss) => self.found.push((change.clone(), loss)),
             None if matches!(change.class, Class::Ok | Class::Meta) => {
-                // What was lost in a directory has changed its times.
+                // What was lost in a directory has changed its times, and on some file systems its size;
+                // what was lost of a file's names is counted by itself.
                 let counts = |field: Field| {
-                    field.is_restored() && (change.kind != Kind::Dir || field != Field::Mtime)
+                    let changes_with_entries = matches!(field, Field::Mtime | Field::Size);
+                    field.is_restored()
+                        && field != Field::Nlink
+                        && !(change.kind == Kind::Dir && changes_with_entries)
                 };
                 let mut fields = change.differences.iter().map(|one| one.field);
                 self.metadata += u64::from(fields.any(counts));

@@ -191,7 +191,7 @@ pub(crate) fn load(journal: &Journal, boot: &[u8; 16]) -> io::Result<Option<Jour
             record::ASIDE => record::aside(body)
                 .into_iter()
                 .for_each(|aside| known.aside(aside)),
-            record::KEPT => known.kept(body),
+            record::KEPT => known.kept(record::kept(body)),
             record::REMOVES => known.removes = true,
             record::SITE => known.sites.extend(record::site(body)),
             record::RENAMED => known.renamed.extend(record::renamed(body)),

@@ -20,7 +20,7 @@ use rustix::io::Errno;
 
 use crate::place::Existing;
 use crate::resume::record::{
-    AsideRecord, CopiedRecord, Made, Placed, RootRecord, SessionRecord, SiteRecord,
+    AsideRecord, CopiedRecord, KeptSource, Made, Placed, RootRecord, SessionRecord, SiteRecord,
 };
 
 /// Blocks of a stage by their numbers, with the hash values of their parts.
@@ -48,8 +48,8 @@ pub(crate) struct KnownWork {
     pub(crate) asides: Vec<AsideRecord>,
     /// Volumes that the sources of a move were on.
     pub(crate) sites: Vec<SiteRecord>,
-    /// Private names of those that have kept their own.
-    kept: HashSet<Vec<u8>>,
+    /// Those that have kept their own names, by their private ones.
+    kept: HashMap<Vec<u8>, KeptSource>,
     /// True if sources were being removed.
     pub(crate) removes: bool,
     /// Sources that were renamed to the destination, or were about to be, by their numbers.
@@ -199,7 +199,9 @@ pub(crate) struct NamedRecord {
     pub(crate) is_set_aside: bool,
     /// True if it was made of a file of another volume: it is no copy of the source.
     pub(crate) is_foreign: bool,
-    /// True if no run of this move has removed the source.
+    /// Number of the source's inode.
+    pub(crate) source_ino: u64,
+    /// True if the source is the very file of the record still, which no run of this move removed.
     pub(crate) is_kept: bool,
     /// True if it could not be given all that its source has.
     pub(crate) lacks: bool,
@@ -267,6 +269,7 @@ impl KnownWork {
             unsettled: false,
             is_set_aside: false,
             is_foreign: false,
+            source_ino: known.source.ino,
             is_kept: false,
             lacks: known.lacks,
             given: self.run(known.run).and_then(|run| run.given),
@@ -409,13 +412,14 @@ impl KnownWork {
     }
 
     /// A source that was to be removed has kept its name.
-    pub(crate) fn kept(&mut self, private: &[u8]) {
-        self.kept.insert(private.to_vec());
+    pub(crate) fn kept(&mut self, source: Option<(Vec<u8>, KeptSource)>) {
+        self.kept.extend(source);
     }
 
-    /// True if the source with this private name has kept its own ever since it was to be removed.
-    pub(crate) fn has_kept(&self, private: &str) -> bool {
-        self.kept.contains(private.as_bytes())
+    /// Returns which file the source with this private name was, if it has kept its own ever since it
+    /// was to be removed.
+    pub(crate) fn kept_source(&self, private: &str) -> Option<KeptSource> {
+        self.kept.get(private.as_bytes()).copied()
     }
 
     /// The name of a volume that the run's sources are on.

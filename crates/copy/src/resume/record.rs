@@ -52,6 +52,25 @@ pub(crate) const SITE: u8 = 27;
 /// A source that was to be removed was not, and has its own name: the one with this private name.
 pub(crate) const KEPT: u8 = 28;
 
+/// The file that a source of a move was when it kept its name. Its number alone is the next file's
+/// once it is gone.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct KeptSource {
+    pub(crate) ino: u64,
+    /// Time at which it was made, in nanoseconds since 1970.
+    pub(crate) born_ns: i64,
+}
+
+impl KeptSource {
+    /// Returns which file it is; `None` where the file system does not keep the time of birth.
+    pub(crate) fn of(file: &Existing) -> Option<KeptSource> {
+        Some(KeptSource {
+            ino: file.stat.id.ino,
+            born_ns: file.born_ns?,
+        })
+    }
+}
+
 /// A path of more bytes is not recorded: a record has a greatest length.
 pub(crate) const LONGEST_PATH: usize = journal::LONGEST / 2;
 
@@ -386,8 +405,21 @@ pub(crate) fn aside(body: &[u8]) -> Option<AsideRecord> {
     })
 }
 
-pub(crate) fn push_kept(piece: &mut Vec<u8>, private: &str) {
-    journal::push(piece, KEPT, |out| out.extend_from_slice(private.as_bytes()));
+/// Appends the private name of a source that has kept its own, and which file it is.
+pub(crate) fn push_kept(piece: &mut Vec<u8>, private: &str, source: KeptSource) {
+    journal::push(piece, KEPT, |out| {
+        put(out, &[source.ino, source.born_ns as u64]);
+        out.extend_from_slice(private.as_bytes());
+    });
+}
+
+pub(crate) fn kept(body: &[u8]) -> Option<(Vec<u8>, KeptSource)> {
+    let mut read = RecordReader(body);
+    let source = KeptSource {
+        ino: read.number()?,
+        born_ns: read.number()? as i64,
+    };
+    Some((read.0.to_vec(), source))
 }
 
 /// Appends the number of a source that is about to be renamed, and its identity.

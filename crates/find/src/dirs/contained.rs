@@ -43,13 +43,18 @@ pub(crate) fn contained(search: &mut OverlapSearch<'_>, cancel: &Cancel) -> Vec<
             continue;
         };
         search.set_done(dir);
+        let is_mutual = has_no_more(search, within, contents.len());
+        let beside = match is_mutual {
+            true => search.sums.of(within).filtered,
+            false => 0,
+        };
         found.push(Contained {
             dir,
             within,
-            is_mutual: has_no_more(search, within, contents.len()),
+            is_mutual,
             files: sum.files,
             bytes: sum.bytes,
-            filtered: sum.filtered,
+            filtered: sum.filtered + beside,
         });
     }
     once(search, &mut found);
