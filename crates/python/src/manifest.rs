@@ -38,7 +38,7 @@ pub(crate) fn columns(file: PathArg, rows: usize, call: Call) -> PyResult<Job> {
         let mut columns = Columns::default();
         for entry in manifest.entries()? {
             columns.push(&entry?);
-            if columns.rows == rows.max(1) {
+            if columns.rows == rows.max(1) || columns.is_full() {
                 give(std::mem::take(&mut columns), each);
             }
         }
@@ -146,6 +146,23 @@ struct Columns {
 }
 
 impl Columns {
+    /// True if a text column has so many bytes that the next entry might not fit any more.
+    fn is_full(&self) -> bool {
+        /// Bytes; one entry has some 64 KiB at most, and a column 2 GiB.
+        const MOST: usize = 1 << 30;
+        let texts = [
+            &self.path,
+            &self.path_b64,
+            &self.kind,
+            &self.digest,
+            &self.target,
+            &self.target_b64,
+            &self.found,
+            &self.error,
+        ];
+        texts.iter().any(|column| column.text.len() >= MOST)
+    }
+
     fn push(&mut self, entry: &Entry) {
         self.rows += 1;
         let meta = entry.meta.as_ref();
@@ -262,7 +279,7 @@ impl Texts {
     fn push(&mut self, text: Option<&str>) {
         self.validity.push(text.is_some());
         self.text.extend_from_slice(text.unwrap_or("").as_bytes());
-        // A batch has far fewer bytes: its rows are bounded, and so is a path.
+        // A batch ends before that: see `Columns::is_full`.
         self.ends
             .push(i32::try_from(self.text.len()).unwrap_or(i32::MAX));
     }
