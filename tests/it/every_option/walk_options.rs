@@ -62,10 +62,10 @@ pub const WALKERS: &[Walker] = &[
     },
     Walker {
         name: "move",
-        // Into a directory that is there, so that each file is listed.
+        // Into directories that are there, so that each file is listed.
         line: "move --dry-run -T",
         count: |g, line| {
-            g.t.dir("merged");
+            g.t.dir("merged/sub/deep");
             let text = g.bc(&format!("{line} merged")).text();
             let lines = text.lines().filter_map(|line| line.strip_prefix("+ "));
             let is_file = |path: &&str| {
