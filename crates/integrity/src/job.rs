@@ -106,6 +106,7 @@ impl VerifyOptions<'_> {
     /// # let photos = dir.path().join("photos");
     /// # std::fs::create_dir(&photos)?;
     /// # std::fs::write(photos.join("a.jpg"), "picture")?;
+    /// # std::fs::write(photos.join("b.jpg"), "another")?;
     /// # let file = dir.path().join("photos.jsonl");
     /// use bc_integrity::change::Class;
     /// use bc_integrity::{CreateOptions, ManifestFile, VerifyOptions};

@@ -121,9 +121,7 @@ pub enum SkippedDetail {
 /// use bc_walk::ExactPaths;
 ///
 /// let paths = ExactPaths::new([b"a/*.jpg".to_vec()]);
-/// assert!(paths.admits(b"a/*.jpg") && paths.admits(b"a"));
-/// assert!(!paths.admits(b"a/b.jpg") && !paths.admits(b"a/*"));
-/// assert!(paths.asks_for(b"a/*.jpg") && !paths.asks_for(b"a"));
+/// assert_eq!(paths.iter().collect::<Vec<_>>(), [b"a/*.jpg"]);
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ExactPaths {
@@ -278,5 +276,18 @@ impl WalkOptions {
             || self.newer.is_some()
             || self.older.is_some()
             || self.only.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lead_to_what_is_below_and_are_no_patterns() {
+        let paths = ExactPaths::new([b"a/*.jpg".to_vec()]);
+        assert!(paths.admits(b"a/*.jpg") && paths.admits(b"a"));
+        assert!(!paths.admits(b"a/b.jpg") && !paths.admits(b"a/*"));
+        assert!(paths.asks_for(b"a/*.jpg") && !paths.asks_for(b"a"));
     }
 }
