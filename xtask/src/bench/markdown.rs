@@ -32,8 +32,9 @@ fn write(out: &mut String, record: &BenchRecord) -> std::fmt::Result {
         out,
         "Whole processes, their output to /dev/null, timed in alternating pairs (ours, theirs, \
          ours, theirs, …) after one warm-up each; cold rows drop the page cache before each run. \
-         At least {} pairs where a run takes less than 5 s, 3 above that, and where one takes \
-         more than a minute the first pair alone counts. The ratio is that of the medians, then \
+         At least {} pairs where a run takes less than 5 s, and more until they agree on which \
+         side of the target the row is; 3 above that, and where one takes more than a minute the \
+         first pair alone counts. The ratio is that of the medians, then \
          the median of the pairs' ratios; `×` is how many times as long the other takes, `of` \
          the share of the other's time (or memory) that we take.\n",
         record.runs
