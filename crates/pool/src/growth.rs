@@ -257,27 +257,33 @@ impl<'g> Growth<'g> {
             true => self.bounds.most(),
             false => MAX_WORKERS,
         };
-        let first = self.begin();
-        run_in(self.tables, self.named, first, most, |number, spawn| {
-            f(WorkerHandle::new(&self, number, spawn))
-        })
+        run_in(
+            self.tables,
+            self.named,
+            self.first,
+            most,
+            |number, spawn| {
+                if number == 0 {
+                    self.join_as_before(spawn);
+                }
+                f(WorkerHandle::new(&self, number, spawn))
+            },
+        )
     }
 
-    /// Returns the number of workers to begin with: more than were asked for where as many waited in
-    /// the run before.
-    fn begin(&self) -> usize {
+    /// Has others join the first workers where as many waited in the run before.
+    fn join_as_before(&self, spawn: &dyn Fn() -> bool) {
+        let Some(last) = self.last.filter(|_| !self.is_over()) else {
+            return;
+        };
         let usual = self.bounds.usual();
-        let last = self.last.map_or(0, |last| last.load(Ordering::Relaxed));
         let most = self.most().min(usual + (self.left)() / self.worth_a_worker);
-        let first = last.min(most);
-        if first <= usual || self.is_over() {
-            return self.first;
+        let wanted = last.load(Ordering::Relaxed).min(most);
+        if wanted > usual {
+            // What the first report meanwhile is no measure of all.
+            let _measured = self.lock();
+            self.grow_for_waiting(wanted, spawn);
         }
-        // They measure as those do that join others that wait.
-        self.changes.store(1, Ordering::Relaxed);
-        self.workers.store(first, Ordering::Relaxed);
-        self.report_change();
-        first
     }
 
     /// Returns the greatest number of workers, as far as there are descriptors for them.
@@ -403,17 +409,33 @@ impl<'g> Growth<'g> {
         let worth = if is_slow { 1 } else { self.worth_a_worker };
         let more = (self.left)() / worth;
         let wanted = measured.climb.next(workers, sum, usual, self.most(), more);
-        if let Some(last) = self.last {
-            last.store(wanted, Ordering::Relaxed);
-        }
+        self.leave(wanted);
         if wanted == workers {
             return;
         }
+        match wanted < workers {
+            true => {
+                self.changes.fetch_add(1, Ordering::Relaxed);
+                self.shrink(wanted);
+            }
+            false => self.grow_for_waiting(wanted, spawn),
+        }
+    }
+
+    /// Starts workers until there are `wanted`, since those there are wait. Where the system refuses
+    /// one that is the last attempt, and the next run begins with no more than there are.
+    fn grow_for_waiting(&self, wanted: usize, spawn: &dyn Fn() -> bool) {
         self.changes.fetch_add(1, Ordering::Relaxed);
-        if wanted < workers {
-            self.shrink(wanted);
-        } else if !self.grow(wanted, spawn) {
+        if !self.grow(wanted, spawn) {
             self.over.store(true, Ordering::Relaxed);
+            self.leave(self.workers());
+        }
+    }
+
+    /// Leaves a number of workers for the next run to begin with.
+    fn leave(&self, workers: usize) {
+        if let Some(last) = self.last {
+            last.store(workers, Ordering::Relaxed);
         }
     }
 
@@ -438,9 +460,7 @@ impl<'g> Growth<'g> {
             return;
         }
         (measured.sum, measured.climb) = (BusyTime::default(), Climb::new());
-        if let Some(last) = self.last {
-            last.store(usual, Ordering::Relaxed);
-        }
+        self.leave(usual);
         self.slow.store(false, Ordering::Relaxed);
         self.changes.fetch_add(1, Ordering::Relaxed);
         self.shrink(usual);

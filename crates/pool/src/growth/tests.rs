@@ -369,6 +369,36 @@ fn a_run_begins_with_the_workers_of_the_one_before() {
     assert_eq!(begun(two, 10_000), 1);
 }
 
+/// Checks that workers that the system has refused are not counted: to have as many end would leave
+/// the caller's own thread alone.
+#[test]
+fn a_run_counts_the_workers_that_it_got() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
+    let last = AtomicUsize::new(32);
+    let left = || 10_000;
+    let growth = Growth::new(2).left(&left, 8).after(&last);
+    growth.join_as_before(&|| unreachable!("a bound that is kept"));
+    let started = Cell::new(0);
+    let spawn = || {
+        started.set(started.get() + 1);
+        started.get() <= 3
+    };
+    let growth = Growth::new(Workers::adaptive(2)).left(&left, 8);
+    let growth = growth.after(&last);
+    growth.join_as_before(&spawn);
+    assert_eq!((growth.workers(), last.load(Ordering::Relaxed)), (5, 5));
+    growth.note(reported(1000, 990), 1, &|| unreachable!("refused before"));
+    assert_eq!(growth.workers(), 5);
+    // What a trial gets counts, too.
+    started.set(0);
+    let growth = Growth::new(Workers::adaptive(2)).left(&left, 8);
+    let growth = growth.after(&last);
+    growth.note(reported(1000, 0), 0, &spawn);
+    assert_eq!((growth.workers(), last.load(Ordering::Relaxed)), (5, 5));
+}
+
 #[test]
 fn a_few_that_finish_nothing_call_for_others_and_many_do_not() {
     if !bc_testkit::has_descriptors(1024) {
