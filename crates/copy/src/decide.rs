@@ -251,7 +251,7 @@ impl Worker<'_> {
             .file(&place.target, source, there, states_prove);
         for before in records {
             if before.is_proven || self.has_content(&place.dir, &place.target, there, &before)? {
-                let asks = job.plan.order.removes && (before.is_of_other || before.unsettled);
+                let asks = job.plan.order.moves && (before.is_of_other || before.unsettled);
                 return Ok(Some(NamedRecord {
                     is_kept: asks && self.is_kept(place.item, &before),
                     ..before
@@ -261,14 +261,19 @@ impl Worker<'_> {
         Ok(None)
     }
 
-    /// True if the source is the file that was copied, and that was to be removed and has kept its name:
-    /// it was edited since. Any other file that has the name now would take that of a copy which may
-    /// be all that is left of its source.
+    /// True if the source is the very file that was copied, which has kept its name: it was edited
+    /// since. Any other file that has the name now, as logs that rotate leave one, would take that of a
+    /// copy which may be all that is left of its source.
     fn is_kept(&mut self, item: RootItem, before: &NamedRecord) -> bool {
         let job = self.job;
-        let Some((name, kept)) = job.plan.kept_source(item) else {
+        let Some((name, private)) = job.plan.source_names(item) else {
             return false;
         };
+        let known = &job.plan.known;
+        let kept = known.kept_source(&private);
+        if known.removes && kept.is_none_or(|kept| kept.ino != before.source_ino) {
+            return false;
+        }
         let now = match &*job.plan.tree.root(item).1.content {
             SourceContent::Alone(dir, _) => Existing::at(dir, name.to_bytes()).ok(),
             _ => {
@@ -276,7 +281,15 @@ impl Worker<'_> {
                 dir.and_then(|dir| Existing::at(&dir, name.to_bytes()).ok())
             }
         };
-        before.source_ino == kept.ino && now.and_then(|now| KeptSource::of(&now)) == Some(kept)
+        let Some(now) = now.and_then(|now| KeptSource::of(&now)) else {
+            return false;
+        };
+        match known.removes {
+            true => Some(now) == kept,
+            // Nothing was removed yet: another file with its number was made after the last change of
+            // the first one.
+            false => now.ino == before.source_ino && now.born_ns <= before.born_until_ns,
+        }
     }
 
     /// True if the existing file has the bytes that a record describes; false if its digest was not

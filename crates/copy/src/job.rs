@@ -34,7 +34,7 @@ use crate::report::Reports;
 use crate::results::{EntryOutcome, EntryState, Results};
 use crate::resume::journal::{Free, Log};
 use crate::resume::known::KnownWork;
-use crate::resume::record::{KeptSource, RootRecord, private_name};
+use crate::resume::record::{RootRecord, private_name};
 use crate::resume::stamp::{Systems, given};
 use crate::sources::{RootItem, SourceTree, shown_below};
 use crate::stage::JobId;
@@ -206,13 +206,11 @@ pub(crate) struct DestinationObserver<'a> {
 }
 
 impl JobPlan<'_> {
-    /// Returns an entry's name, and which file its source was, if that was to be removed by an earlier
-    /// run and has kept its name.
-    pub(crate) fn kept_source(&self, item: RootItem) -> Option<(&CStr, KeptSource)> {
+    /// Returns the name of an entry's source, and its private one.
+    pub(crate) fn source_names(&self, item: RootItem) -> Option<(&CStr, String)> {
         let root = place_of(&self.tree.root(item).1.source.path);
         let (name, path) = self.tree.named_below(item, &root)?;
-        let kept = self.known.kept_source(&private_name(&self.id.0, &path))?;
-        Some((name, kept))
+        Some((name, private_name(&self.id.0, &path)))
     }
 }
 
@@ -285,7 +283,6 @@ impl<'a> Job<'a> {
                 given: given(options.preserve),
                 goes_on,
                 moves: options.moves,
-                removes: begun.known.removes,
                 is_anew: begun.known.is_anew(),
                 is_doubtful: begun.known.is_doubtful(),
             },

@@ -21,10 +21,9 @@ pub(crate) struct CopyOrder {
     pub(crate) given: u64,
     /// True if this run resumes an earlier one.
     pub(crate) goes_on: bool,
-    /// True if sources are removed in the end.
+    /// True if sources are removed in the end: what an earlier run copied may be all that is left of
+    /// them.
     pub(crate) moves: bool,
-    /// True if an earlier run has removed sources: what it copied may be all that is left of them.
-    pub(crate) removes: bool,
     /// True if what the earlier run did is done again.
     pub(crate) is_anew: bool,
     /// True if a power cut may have taken records, or data, of the earlier run.
@@ -238,9 +237,10 @@ fn file_of_earlier_run(
     let record = facts.record.ok_or(Fact::Record)?;
     let is_foreign = record.is_some_and(|record| record.is_foreign);
     if let Some(record) = record.filter(|record| !record.is_foreign) {
-        // It may be the only copy of a source that was removed, whose name another file has now:
-        // what that one lacks is the user's. One that was never removed was edited since.
-        let is_left = order.removes
+        // It may be the only copy of a source that was removed, by the move or by another program, and
+        // whose name another file has now: what that one lacks is the user's. One that was never
+        // removed was edited since.
+        let is_left = order.moves
             && !record.is_kept
             && (record.is_of_other
                 || record.unsettled && !matches!(facts.content(false)?, Compared::Same(_)));
@@ -388,6 +388,7 @@ mod tests {
         is_set_aside: false,
         is_foreign: false,
         source_ino: 0,
+        born_until_ns: 0,
         is_kept: false,
         lacks: false,
         given: None,
@@ -400,7 +401,6 @@ mod tests {
             given: 0,
             goes_on: false,
             moves: false,
-            removes: false,
             is_anew: false,
             is_doubtful: false,
         }
@@ -625,22 +625,42 @@ mod tests {
         assert_eq!(is(given, gives(1 << 5), other), done());
         assert_eq!(is(given, gives(1 << 5 | LINKS), other), done());
         assert_eq!(is(given, gives(1 << 5 | 1 << 6), other), NextStep::MakeOver);
-        // What the source was moved to is no copy of the file that has its name now.
-        let removes = CopyOrder {
-            removes: true,
-            ..moves
-        };
+        // What the source was moved to is no copy of the file that has its name now, unless that is
+        // the source itself.
         let refused = NextStep::Refuse(NameTaken::Exists);
         let of_other = NamedRecord {
             is_of_other: true,
             ..outdated
         };
-        assert_eq!(is(of_other, moves, same), NextStep::MakeOver);
-        assert_eq!(is(of_other, removes, same), refused);
-        assert_eq!(is(outdated, removes, same), NextStep::MakeOver);
-        assert_eq!(is(unsettled, removes, same), done());
-        assert_eq!(is(unsettled, removes, other), refused);
-        assert_eq!(is(RECORD, removes, other), done());
+        let is_kept = true;
+        assert_eq!(is(of_other, fails, same), NextStep::MakeOver);
+        assert_eq!(is(of_other, moves, same), refused);
+        assert_eq!(
+            is(
+                NamedRecord {
+                    is_kept,
+                    ..of_other
+                },
+                moves,
+                same
+            ),
+            NextStep::MakeOver
+        );
+        assert_eq!(is(outdated, moves, same), NextStep::MakeOver);
+        assert_eq!(is(unsettled, moves, same), done());
+        assert_eq!(is(unsettled, moves, other), refused);
+        assert_eq!(
+            is(
+                NamedRecord {
+                    is_kept,
+                    ..unsettled
+                },
+                moves,
+                other
+            ),
+            NextStep::MakeOver
+        );
+        assert_eq!(is(RECORD, moves, other), done());
         let by_bytes = NamedRecord {
             is_proven: false,
             ..RECORD

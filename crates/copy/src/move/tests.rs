@@ -53,6 +53,19 @@ fn run_until(options: &MoveOptions, cancel: &Cancel) -> (Result<Moved, Error>, T
     (moved, reported.into_inner().unwrap())
 }
 
+/// Runs a move that a signal stops once the first file has its name, before any source goes.
+fn run_cut(options: &MoveOptions) {
+    let cancel = Cancel::new();
+    let observer = |event: Event<'_>| {
+        if matches!(event, Event::Copied(_)) {
+            cancel.cancel(2);
+        }
+    };
+    let moved = move_files(options, &cancel, &CopyProgress::default(), &observer);
+    let moved = moved.unwrap();
+    assert!(moved.moved == 0 && moved.resumable, "{moved:?}");
+}
+
 /// Numbers of the call that sets the source aside and of the one that removes it.
 struct LastCalls {
     aside: usize,
@@ -374,6 +387,61 @@ fn another_file_under_the_name_of_a_kept_source_replaces_nothing() {
     assert_eq!(moved.unwrap().failed, 1, "{reported:?}");
     assert_eq!(fs::read(to.join("log.5")).unwrap(), b"the oldest");
     assert_eq!(fs::read(ground.at("from/log.5")).unwrap(), b"the next");
+}
+
+/// The same where no source was to be removed yet: logs rotate, and other programs remove the oldest.
+#[test]
+fn another_file_under_the_name_of_a_copied_source_replaces_nothing() {
+    let ground = Ground::new();
+    ground.write("from/log.5", b"the oldest");
+    ground.write("log.4", b"the next");
+    let Some(disk) = other_disk(&ground) else {
+        return;
+    };
+    let to = disk.path().join("to");
+    let mut options = options(&ground, &to);
+    options.copy.target = crate::Target::Exactly;
+    run_cut(&options);
+    assert_eq!(fs::read(to.join("log.5")).unwrap(), b"the oldest");
+    fs::rename(ground.at("log.4"), ground.at("from/log.5")).unwrap();
+    let (moved, reported) = run(&options);
+    assert_eq!(moved.unwrap().failed, 1, "{reported:?}");
+    assert_eq!(fs::read(to.join("log.5")).unwrap(), b"the oldest");
+    assert_eq!(fs::read(ground.at("from/log.5")).unwrap(), b"the next");
+}
+
+/// A source that is edited in place after a killed run has copied it is that source still.
+#[test]
+fn a_source_that_was_copied_and_edited_is_moved() {
+    let ground = Ground::new();
+    ground.write("from/file", b"the first");
+    if has_no_births(&ground) {
+        return;
+    }
+    crate::tests::resume::settle();
+    ground.write("from/file", b"the second");
+    let Some(disk) = other_disk(&ground) else {
+        return;
+    };
+    let to = disk.path().join("to");
+    let mut options = options(&ground, &to);
+    options.copy.target = crate::Target::Exactly;
+    run_cut(&options);
+    crate::tests::resume::settle();
+    ground.write("from/file", b"the third");
+    let (moved, reported) = run(&options);
+    assert_eq!(moved.unwrap().moved, 2, "{reported:?}");
+    assert_eq!(fs::read(to.join("file")).unwrap(), b"the third");
+    assert!(!ground.at("from").exists());
+}
+
+/// True if no file of the ground has a time of birth; says so.
+fn has_no_births(ground: &Ground) -> bool {
+    let has_none = ground.dir.path().metadata().unwrap().created().is_err();
+    if has_none {
+        left_out("files have no times of birth here");
+    }
+    has_none
 }
 
 /// A source that is missing was moved if its journal shows it, and only then.

@@ -201,6 +201,9 @@ pub(crate) struct NamedRecord {
     pub(crate) is_foreign: bool,
     /// Number of the source's inode.
     pub(crate) source_ino: u64,
+    /// Time up to which a file with that number can have been made that is the source, in nanoseconds
+    /// since 1970.
+    pub(crate) born_until_ns: i64,
     /// True if the source is the very file of the record still, which no run of this move removed.
     pub(crate) is_kept: bool,
     /// True if it could not be given all that its source has.
@@ -270,6 +273,8 @@ impl KnownWork {
             is_set_aside: false,
             is_foreign: false,
             source_ino: known.source.ino,
+            // One made at the very time of its last change may be another, unless it was read later.
+            born_until_ns: known.stamp.ctime_ns - i64::from(!known.settled),
             is_kept: false,
             lacks: known.lacks,
             given: self.run(known.run).and_then(|run| run.given),

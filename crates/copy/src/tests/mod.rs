@@ -13,7 +13,7 @@ mod orphans;
 mod proof;
 mod properties;
 mod reports;
-mod resume;
+pub(crate) mod resume;
 mod waits;
 
 use std::collections::BTreeMap;

@@ -10,7 +10,7 @@ use super::{Ground, done, rewrite_journal, run, seen};
 use crate::{CopyProgress, Durability, Event, OnConflict, copy};
 
 /// Waits so that times are proof.
-pub(super) fn settle() {
+pub(crate) fn settle() {
     std::thread::sleep(std::time::Duration::from_millis(250));
 }
 
