@@ -1,6 +1,7 @@
 //! Sources of moves that a killed run has left under private names: each gets its own name back, and
 //! what is to become of it is decided again.
 
+use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
@@ -129,7 +130,7 @@ pub(crate) fn put_back(
     let mut unsettled = Vec::new();
     let mut volumes = Volumes {
         known,
-        seen: Vec::new(),
+        seen: HashMap::new(),
     };
     let mut last: Option<&[u8]> = None;
     for aside in &known.asides {
@@ -146,20 +147,19 @@ pub(crate) fn put_back(
 struct Volumes<'k> {
     known: &'k KnownWork,
     /// Directories, and whether they are on a volume of the sources.
-    seen: Vec<(Vec<u8>, bool)>,
+    seen: HashMap<&'k [u8], bool>,
 }
 
-impl Volumes<'_> {
+impl<'k> Volumes<'k> {
     /// Fails if a directory, or what is above it, is on another volume than the sources were.
-    fn check(&mut self, dir: &[u8]) -> Result<(), bc_walk::Error> {
-        let seen = self.seen.iter().rev().find(|(at, _)| at == dir);
-        let is_known = match seen {
-            Some((_, is_known)) => *is_known,
+    fn check(&mut self, dir: &'k [u8]) -> Result<(), bc_walk::Error> {
+        let is_known = match self.seen.get(dir) {
+            Some(is_known) => *is_known,
             None => {
                 let now = VolumeNow::of_place(dir);
                 let now = now.map_err(|errno| bc_walk::Error::new(dir, "stat", errno))?;
                 let is_known = self.known.has_volume(&now);
-                self.seen.push((dir.to_vec(), is_known));
+                self.seen.insert(dir, is_known);
                 is_known
             }
         };
@@ -176,9 +176,9 @@ impl Volumes<'_> {
 /// The operation of looking for sources that were set aside.
 const LOOKS: &str = "look for sources that were set aside";
 
-fn put_back_one(
-    aside: &AsideRecord,
-    volumes: &mut Volumes<'_>,
+fn put_back_one<'k>(
+    aside: &'k AsideRecord,
+    volumes: &mut Volumes<'k>,
     changes: bool,
     observer: &Observer<'_>,
 ) -> Result<(), bc_walk::Error> {
