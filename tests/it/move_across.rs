@@ -315,6 +315,36 @@ fn what_is_skipped_leaves_the_destination_where_it_was() {
     assert!(!t.exists("r") && litter(&t).is_empty());
 }
 
+/// Nothing is left to do where others' files have the names: no journal waits for another run.
+#[test]
+fn what_is_skipped_leaves_no_journal() {
+    let t = TestTree::new();
+    t.write("r/file", "content").write("r/taken", "mine");
+    let Some(disk) = other_disk(&t) else {
+        return;
+    };
+    disk.write("to/r/taken", "another's");
+    let line = format!("move --on-conflict=skip r {}", disk.join("to").display());
+    let out = t.bc_line(&line).go();
+    out.code(1)
+        .stderr_has("r/taken: remove: stays: what has its name at the destination");
+    assert!(!out.error_text().contains("goes on"), "{out}");
+    assert_eq!(disk.read("to/r/file"), b"content");
+    assert!(litter(&t).is_empty(), "{:?}", litter(&t));
+    disk.remove("to/r/taken");
+    t.bc_line(&line).go().code(0);
+    assert_eq!(disk.read("to/r/taken"), b"mine");
+    assert!(!t.exists("r") && litter(&t).is_empty());
+    // One that has a copy by another name is known by its journal.
+    t.write("r/one", "mine").hard_link("r/one", "r/two");
+    disk.write("to/r/two", "another's");
+    let out = t.bc_line(&line).go();
+    out.code(1).stderr_has("the same command goes on");
+    disk.remove("to/r/two");
+    t.bc_line(&line).go().code(0);
+    assert!(!t.exists("r") && litter(&t).is_empty());
+}
+
 /// What comes into a directory meanwhile keeps it.
 #[test]
 fn directories_go_only_when_they_are_empty() {

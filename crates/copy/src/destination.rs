@@ -149,6 +149,11 @@ pub(crate) fn place_of(path: &OsStr) -> Vec<u8> {
     real.into_os_string().into_encoded_bytes()
 }
 
+/// True if sources go into the destination, not in its place, by the rule.
+pub(crate) fn goes_into(options: &CopyOptions) -> bool {
+    options.target == Target::Cp && Path::new(&options.destination).is_dir()
+}
+
 /// Finds the top: as an unfinished run had it (`into`), else by the rule.
 pub(crate) fn find(
     options: &CopyOptions,
@@ -160,11 +165,7 @@ pub(crate) fn find(
         return Err(Error::usage("the destination is an empty path"));
     }
     let (dir, name) = dir_and_name(path);
-    let into = into.unwrap_or_else(|| {
-        let is_dir = Path::new(&options.destination).is_dir();
-        options.target == Target::Cp && is_dir
-    });
-    if into {
+    if into.unwrap_or_else(|| goes_into(options)) {
         let fd = dirfd::open_root(path).map_err(|failed| system_error(path, "open", failed))?;
         let names = names_in(sources, options.sources.len())?;
         return top(fd, path, true, names);

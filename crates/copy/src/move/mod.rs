@@ -301,6 +301,7 @@ fn across(
     let is_complete = moved.failed == 0
         && moved.left == 0
         && removed.retried == 0
+        && (removed.left_there == 0 || means_the_same(&options.copy, job.plan.top.into))
         && removed.is_synced
         && !job.is_over();
     if !options.copy.dry_run {
@@ -309,6 +310,13 @@ fn across(
     moved.resumable = copied.resumable;
     moved.copied = copied;
     Ok(moved)
+}
+
+/// True if the same command means the same once there is no journal: all sources are there, and they
+/// would go where they went. `into`: true if they went into the destination.
+fn means_the_same(copy: &CopyOptions, into: bool) -> bool {
+    let is_there = |path| destination::look(0, path).is_ok();
+    destination::goes_into(copy) == into && copy.sources.iter().all(|path| is_there(path))
 }
 
 fn check(options: &MoveOptions) -> Result<(), Error> {

@@ -114,9 +114,12 @@ impl Stays {
         })
     }
 
-    /// True if another run may remove it.
+    /// True if another run may remove it without being asked for anything else.
     pub(super) const fn is_retried(self) -> bool {
-        !matches!(self, Stays::NotCopied | Stays::NotEmptied | Stays::LeftOut)
+        !matches!(
+            self,
+            Stays::NotCopied | Stays::LeftThere | Stays::NotEmptied | Stays::LeftOut
+        )
     }
 }
 
@@ -238,6 +241,7 @@ mod tests {
             let copy = Some(copy);
             assert_eq!(stays(RemovalFacts { copy, ..facts() }), why);
         }
+        assert!(Stays::LeftThere.text().is_some() && !Stays::LeftThere.is_retried());
         for why in [Stays::Lossy, Stays::Changed, Stays::CopyDiffers] {
             assert!(why.text().is_some() && why.is_retried());
         }

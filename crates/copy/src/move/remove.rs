@@ -44,6 +44,8 @@ pub(super) struct Removed {
     pub(super) gone: u64,
     /// Entries that stay at the source, and that another run may remove.
     pub(super) retried: u64,
+    /// Entries that stay as asked, because something else has their names at the destination.
+    pub(super) left_there: u64,
     /// Directories that hold what was left out, and nothing else.
     pub(super) left_out: u64,
     /// True unless the removals could not be forced to the disk.
@@ -111,6 +113,7 @@ struct Removal<'r, 'j> {
     roots: Vec<Vec<u8>>,
     gone: AtomicU64,
     retried: AtomicU64,
+    left_there: AtomicU64,
     left_out: AtomicU64,
     /// Sources that have their names at the destination, too.
     linked: HashSet<RootItem>,
@@ -140,6 +143,7 @@ pub(super) fn remove_sources(
         roots: job.plan.tree.roots.iter().map(place).collect(),
         gone: AtomicU64::new(0),
         retried: AtomicU64::new(0),
+        left_there: AtomicU64::new(0),
         left_out: AtomicU64::new(0),
         linked: job.take_linked(),
         reasons: Mutex::default(),
@@ -173,6 +177,7 @@ pub(super) fn remove_sources(
         is_synced,
         gone: removal.gone.into_inner(),
         retried: removal.retried.into_inner(),
+        left_there: removal.left_there.into_inner(),
         left_out: removal.left_out.into_inner(),
     })
 }
@@ -380,10 +385,15 @@ impl<'r, 'j> Removal<'r, 'j> {
         let path = self.job.plan.tree.source_path(item);
         let error = match why {
             NotRemoved::Stays(why) => {
-                self.retried.fetch_add(u64::from(why.is_retried()), Relaxed);
+                // The copy of one whose other name is taken is known by the journal alone.
+                let is_half = *why == Stays::LeftThere && self.is_copied(item);
+                let is_retried = why.is_retried() || is_half;
+                self.retried.fetch_add(u64::from(is_retried), Relaxed);
+                let is_left = *why == Stays::LeftThere && !is_half;
+                self.left_there.fetch_add(u64::from(is_left), Relaxed);
                 let text = match why {
                     Stays::NotCopied => Some("stays: another of its names was not copied"),
-                    Stays::LeftThere if self.is_copied(item) => Some(
+                    Stays::LeftThere if is_half => Some(
                         "stays: what has another of its names at the destination was left as it is",
                     ),
                     why => why.text(),
