@@ -87,15 +87,33 @@ const WHOLE: Manner = Manner {
     empty_ends: false,
 };
 
+/// Messages, and their digests by the references. Those are slow, so they compute once for all
+/// manners and sets of kernels.
+struct MessageSet<'a> {
+    algorithms: &'a [Algorithm],
+    messages: &'a [Vec<u8>],
+    digests: Vec<Vec<Digest>>,
+}
+
+impl<'a> MessageSet<'a> {
+    fn new(algorithms: &'a [Algorithm], messages: &'a [Vec<u8>]) -> MessageSet<'a> {
+        let of = |message: &Vec<u8>| algorithms.iter().map(|&a| reference(a, message)).collect();
+        MessageSet {
+            algorithms,
+            messages,
+            digests: messages.iter().map(of).collect(),
+        }
+    }
+}
+
 /// Hashes the messages in one batch and compares every digest.
 #[track_caller]
-fn check(
-    cpu: CpuFeatures,
-    algorithms: &[Algorithm],
-    messages: &[Vec<u8>],
-    manner: Manner,
-    seed: u64,
-) {
+fn check(cpu: CpuFeatures, set: &MessageSet<'_>, manner: Manner, seed: u64) {
+    let MessageSet {
+        algorithms,
+        messages,
+        digests: expected,
+    } = set;
     let mut random = Random(seed | 1);
     let mut batch = Batch::new(algorithms, cpu);
     batch.reserve(manner.slots);
@@ -167,13 +185,13 @@ fn check(
             seen += 1;
             let digests: Vec<Digest> = batch.digests(slot).collect();
             assert_eq!(digests.len(), algorithms.len());
-            for (&algorithm, digest) in algorithms.iter().zip(digests) {
-                let message = &messages[l.message];
+            let both = digests.iter().zip(&expected[l.message]);
+            for (algorithm, (digest, expected)) in algorithms.iter().zip(both) {
                 assert_eq!(
                     digest,
-                    reference(algorithm, message),
+                    expected,
                     "{algorithm}, {} bytes, {}, {manner:?}, seed {seed}",
-                    message.len(),
+                    messages[l.message].len(),
                     cpu.describe(),
                 );
             }
@@ -215,12 +233,14 @@ fn check_algorithm(algorithm: Algorithm) {
             random.bytes(len)
         })
         .collect();
+    let algorithms = [algorithm];
+    let [boundary, mixed] = [&boundary, &mixed].map(|all| MessageSet::new(&algorithms, all));
     for cpu in CpuFeatures::available() {
         // Every number of live messages around the lane counts and the switch to single streams.
         for slots in [1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64] {
             let manner = Manner { slots, ..WHOLE };
-            check(cpu, &[algorithm], &boundary, manner, slots as u64);
-            check(cpu, &[algorithm], &mixed, manner, slots as u64);
+            check(cpu, &boundary, manner, slots as u64);
+            check(cpu, &mixed, manner, slots as u64);
         }
         for (slots, piece, omit) in [(5, 70, 0), (16, 300, 3), (40, 129, 0), (33, 4096, 5)] {
             let manner = Manner {
@@ -229,22 +249,23 @@ fn check_algorithm(algorithm: Algorithm) {
                 omit,
                 empty_ends: true,
             };
-            check(cpu, &[algorithm], &boundary, manner, piece as u64);
-            check(cpu, &[algorithm], &mixed, manner, piece as u64);
+            check(cpu, &boundary, manner, piece as u64);
+            check(cpu, &mixed, manner, piece as u64);
         }
-        let slices: Vec<&[u8]> = boundary.iter().map(Vec::as_slice).collect();
+        let slices: Vec<&[u8]> = boundary.messages.iter().map(Vec::as_slice).collect();
         let digests = hash_many_with(algorithm, cpu, &slices);
-        for (message, digest) in boundary.iter().zip(digests) {
-            assert_eq!(digest, reference(algorithm, message), "hash_many");
-            assert_eq!(hash_with(algorithm, cpu, message), digest, "hash");
+        for (nth, digest) in digests.into_iter().enumerate() {
+            assert_eq!(digest, boundary.digests[nth][0], "hash_many");
+            assert_eq!(hash_with(algorithm, cpu, slices[nth]), digest, "hash");
         }
-        for message in boundary.iter().chain(&mixed[..20]) {
+        let messages = boundary.messages.iter().chain(&mixed.messages[..20]);
+        for (message, expected) in messages.zip(boundary.digests.iter().chain(&mixed.digests)) {
             let mut hasher = Hasher::with_cpu(algorithm, cpu);
             let (a, b) = message.split_at(random.below(message.len() + 1));
             hasher.update(a);
             assert_eq!(hasher.finalize(), reference(algorithm, a));
             hasher.update(b);
-            assert_eq!(hasher.finalize(), reference(algorithm, message));
+            assert_eq!(hasher.finalize(), expected[0]);
             hasher.reset();
             assert_eq!(hasher.finalize(), reference(algorithm, b""));
         }
@@ -302,6 +323,10 @@ fn all_algorithms_together() {
             random.bytes(len)
         })
         .collect();
+    let pair = [Algorithm::Sha256, Algorithm::Sha512];
+    let same = [Algorithm::Md5, Algorithm::Md5];
+    let all = MessageSet::new(Algorithm::ALL, &messages);
+    let [pair, same] = [&pair, &same].map(|algorithms| MessageSet::new(algorithms, &messages));
     for cpu in CpuFeatures::available() {
         for (slots, piece, omit) in [
             (1, 0, 0),
@@ -316,12 +341,10 @@ fn all_algorithms_together() {
                 omit,
                 empty_ends: omit > 0,
             };
-            check(cpu, Algorithm::ALL, &messages, manner, 1);
+            check(cpu, &all, manner, 1);
         }
-        let pair = [Algorithm::Sha256, Algorithm::Sha512];
-        check(cpu, &pair, &messages, WHOLE, 2);
-        let same = [Algorithm::Md5, Algorithm::Md5];
-        check(cpu, &same, &messages, WHOLE, 3);
+        check(cpu, &pair, WHOLE, 2);
+        check(cpu, &same, WHOLE, 3);
     }
 }
 
@@ -504,8 +527,9 @@ proptest! {
         let mut random = Random(seed | 1);
         let messages: Vec<Vec<u8>> = lengths.into_iter().map(|len| random.bytes(len)).collect();
         let manner = Manner { slots, piece, omit, empty_ends };
+        let set = MessageSet::new(&algorithms, &messages);
         for cpu in CpuFeatures::available() {
-            check(cpu, &algorithms, &messages, manner, seed);
+            check(cpu, &set, manner, seed);
         }
     }
 }
