@@ -47,6 +47,9 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
         true => None,
         false => Some(session.listing(&plan.roots, &args.walk, &walk)?),
     };
+    if let Some(listing) = listing.as_ref().filter(|_| !plan.stdin) {
+        session.note_unreached(listing, &plan.roots);
+    }
     let hashes = hash(
         &plan,
         listing.as_ref(),

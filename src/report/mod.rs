@@ -68,8 +68,9 @@ pub struct Report {
     quiet: bool,
     verbosity: u8,
     failures: AtomicU64,
-    /// Results that stdout did not take.
-    lost: AtomicBool,
+    /// True if the run is a fatal failure: results that stdout did not take, or nothing that could
+    /// be worked on.
+    is_fatal: AtomicBool,
 }
 
 impl Report {
@@ -81,7 +82,7 @@ impl Report {
             quiet: common.quiet,
             verbosity: common.verbose,
             failures: AtomicU64::new(0),
-            lost: AtomicBool::new(false),
+            is_fatal: AtomicBool::new(false),
         }
     }
 
@@ -95,8 +96,13 @@ impl Report {
     /// Reports results that could not be written: the run is a fatal failure, even if all its work
     /// was done.
     pub fn unwritten(&self, what: impl Into<Diagnostic>) {
-        self.lost.store(true, Ordering::Relaxed);
+        self.impossible();
         self.problem(what);
+    }
+
+    /// Notes that what was asked could not be done, beside the failures that say why.
+    pub fn impossible(&self) {
+        self.is_fatal.store(true, Ordering::Relaxed);
     }
 
     /// Reports something that is no failure; hidden by `-q`.
@@ -147,9 +153,9 @@ impl Report {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Returns [`Exit::Fatal`] if results were lost, else [`Exit::Differs`] if anything failed.
+    /// Returns [`Exit::Fatal`] if what was asked could not be done, else [`Exit::Differs`] if anything failed.
     pub fn exit(&self) -> Exit {
-        if self.lost.load(Ordering::Relaxed) {
+        if self.is_fatal.load(Ordering::Relaxed) {
             Exit::Fatal
         } else if self.failures() == 0 {
             Exit::Done

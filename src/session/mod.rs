@@ -10,8 +10,10 @@ pub mod resume;
 pub mod signals;
 pub mod tables;
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::BufReader;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -366,6 +368,19 @@ impl Session {
         };
         details::walked(&self.report, &listing, nouns, begun.elapsed());
         Ok(listing)
+    }
+
+    /// Notes if none of the roots could be reached: then the run could not do what was asked, where
+    /// one of several that is missing is a failure like others.
+    pub fn note_unreached(&self, listing: &Listing, roots: &[OsString]) {
+        if roots.is_empty() || !listing.is_empty() {
+            return;
+        }
+        let missing = listing.errors().iter().filter(|error| error.op() == "stat");
+        let missing: HashSet<&[u8]> = missing.map(bc_walk::Error::path).collect();
+        if roots.iter().all(|root| missing.contains(root.as_bytes())) {
+            self.report.impossible();
+        }
     }
 
     fn read_list(&self, from: &std::path::Path, null: bool) -> Outcome<Vec<Vec<u8>>> {

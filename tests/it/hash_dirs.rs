@@ -195,6 +195,6 @@ fn only_directories_can_be_named() {
     }
     t.bc_line("hash --dirs missing")
         .go()
-        .code(1)
+        .code(2)
         .stderr_has("missing");
 }

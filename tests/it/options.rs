@@ -264,23 +264,23 @@ fn diagnostics() {
         .stderr_has("hash: 1 files, 3 bytes");
     t.bc_line("hash missing --color=always")
         .go()
-        .code(1)
+        .code(2)
         .stderr_has("\x1b[31m");
     t.bc_line("hash missing --color=never")
         .env("CLICOLOR_FORCE", "1")
         .go()
-        .code(1)
+        .code(2)
         .stderr_has("bc hash: missing");
     t.bc_line("hash missing")
         .env("CLICOLOR_FORCE", "1")
         .go()
-        .code(1)
+        .code(2)
         .stderr_has("\x1b[31m");
     t.bc_line("hash missing")
         .env("CLICOLOR_FORCE", "1")
         .env("NO_COLOR", "1")
         .go()
-        .code(1)
+        .code(2)
         .stderr_has("bc hash: missing");
 }
 
@@ -333,4 +333,61 @@ fn memory_budget_holds() {
             "{io}: {got} bytes at most, {least} without work, {budget} allowed"
         );
     }
+}
+
+/// What is missing among others is a failure; where nothing that was named is there, nothing could be
+/// done.
+#[test]
+fn nothing_that_was_named_is_there() {
+    let t = TestTree::new();
+    t.write("d/a", "abc").write("sums", "");
+    for command in [
+        "hash",
+        "hash --format=json",
+        "dup",
+        "dup --format=json",
+        "dup summary",
+        "dup dirs",
+        "dup unique",
+        "dup prune --action=delete --yes",
+    ] {
+        let gone = t.bc_line(&format!("{command} gone none")).go();
+        gone.code(2).stderr_has("gone");
+    }
+    for command in [
+        "hash",
+        "dup",
+        "dup summary",
+        "dup dirs",
+        "dup prune --action=delete --yes",
+    ] {
+        let one = t.bc_line(&format!("{command} gone d")).go();
+        one.code(1).stderr_has("gone: stat: ");
+    }
+    // Standard input is there.
+    t.bc_line("hash gone -").stdin("abc").go().code(1);
+}
+
+/// Of each option that a variable may set, the guide lists the variable.
+#[test]
+fn the_guide_lists_the_variables() {
+    let rules = include_str!("../../src/guide/rules.md");
+    let mut listed: Vec<&str> = rules
+        .lines()
+        .filter(|line| line.starts_with("| `BC_"))
+        .flat_map(|line| line.split('`'))
+        .filter(|word| word.starts_with("BC_"))
+        .collect();
+    listed.sort_unstable();
+    let mut variables = vec!["BC_CONFIG".to_owned()];
+    for (_, tree) in crate::commands::described() {
+        let arguments = tree["arguments"].as_array().unwrap();
+        for argument in arguments.iter().filter(|one| one["configurable"] == true) {
+            let name = argument["long"].as_str().unwrap();
+            variables.push(format!("BC_{}", name.replace('-', "_").to_uppercase()));
+        }
+    }
+    variables.sort_unstable();
+    variables.dedup();
+    assert_eq!(listed, variables);
 }
