@@ -14,7 +14,7 @@ pub fn run(argv: Vec<OsString>) -> Exit {
     report::style_of(&argv);
     match parse(&argv, &Environment::of_process()) {
         ParseResult::Ok(run) => {
-            if let Some(text) = run.caution {
+            for text in run.cautions {
                 report::caution(&format!("bc {}", run.applet.name), &text);
             }
             (run.applet.run)(run.matches)

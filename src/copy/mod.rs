@@ -1,6 +1,6 @@
 //! `bc copy`: a copy that resumes, and ends with its proof.
 
-mod args;
+pub mod args;
 pub mod moving;
 mod output;
 mod plan;

@@ -14,7 +14,7 @@ use crate::parse::names::Names;
 /// Finds the command (`path`), the option whose value is being typed (`option`, with `=` after it
 /// where that was typed) and the part of the value typed so far (`cur`).
 const BASH_START: &str = "\
-    local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} option= word head=
+    local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} option= word head= files=1
     # --name=value is three words where = breaks words, one where it does not.
     if [[ $cur == = ]]; then option=$before= cur=
     elif [[ $before == = ]]; then option=${COMP_WORDS[COMP_CWORD-2]}=
@@ -35,7 +35,7 @@ _bc_list() {
 
 const BASH_END: &str = "    esac
     if [[ ${COMPREPLY[0]-} == *= ]]; then compopt -o nospace; fi
-    if [[ $cur != -* ]]; then COMPREPLY+=($(compgen -f -- \"$cur\")); compopt -o filenames; fi
+    if [[ $files && $cur != -* ]]; then COMPREPLY+=($(compgen -f -- \"$cur\")); compopt -o filenames; fi
 }
 ";
 
@@ -75,9 +75,14 @@ pub(super) fn bash(names: &Names) -> String {
             None => format!("--{}", option.long),
         });
         let words: Vec<String> = below.chain(options).collect();
+        let files = if command.has_operands() {
+            ""
+        } else {
+            "; files="
+        };
         let _ = writeln!(
             out,
-            "        {}) COMPREPLY=($(compgen -W '{}' -- \"$cur\")) ;;",
+            "        {}) COMPREPLY=($(compgen -W '{}' -- \"$cur\")){files} ;;",
             command.key(),
             words.join(" ")
         );
@@ -91,14 +96,17 @@ pub(super) fn bash(names: &Names) -> String {
 /// Returns the ways to write an option before its value.
 fn bash_patterns(command: &Command, option: &CompletionOption) -> String {
     let key = command.key();
-    let mut patterns = format!("{key}:--{}=", option.long);
-    if !option.needs_equals {
-        let _ = write!(patterns, "|{key}:--{}", option.long);
-        if let Some(short) = option.short {
-            let _ = write!(patterns, "|{key}:-{short}");
+    let mut patterns = Vec::new();
+    for name in std::iter::once(&option.long).chain(&option.aliases) {
+        patterns.push(format!("{key}:--{name}="));
+        if !option.needs_equals {
+            patterns.push(format!("{key}:--{name}"));
         }
     }
-    patterns
+    if let Some(short) = option.short.filter(|_| !option.needs_equals) {
+        patterns.push(format!("{key}:-{short}"));
+    }
+    patterns.join("|")
 }
 
 fn bash_reply(option: &CompletionOption) -> String {
@@ -149,7 +157,11 @@ pub(super) fn zsh(names: &Names) -> String {
         for option in command.options() {
             let _ = writeln!(out, "            {} \\", zsh_option(&option));
         }
-        out.push_str("            '*:file:_files' ;;\n");
+        // Without the operand nothing but options and subcommands is offered.
+        out.push_str(match command.has_operands() {
+            true => "            '*:file:_files' ;;\n",
+            false => "            && return 0 ;;\n",
+        });
     }
     out.push_str("esac\n");
     out
@@ -180,10 +192,13 @@ fn zsh_option(option: &CompletionOption) -> String {
         .short
         .map(|short| format!(" '*-{short}+[{help}]:{value}:{action}'"));
     let short = short.unwrap_or_default();
-    format!(
-        "'*--{}{equals}[{help}]{colon}{value}:{action}'{short}",
-        option.long
-    )
+    let names = std::iter::once(("", &option.long));
+    // With a `!` in front the name is not offered, its value is.
+    let names = names.chain(option.aliases.iter().map(|alias| ("!", alias)));
+    let names = names.map(|(hidden, name)| {
+        format!("'{hidden}*--{name}{equals}[{help}]{colon}{value}:{action}'")
+    });
+    names.collect::<Vec<_>>().join(" ") + &short
 }
 
 /// Function for values that may follow others and a comma.
@@ -227,6 +242,9 @@ pub(super) fn fish(names: &Names) -> String {
     let of = of.join(" ");
     for command in &all {
         let when = format!("complete {of} -n '__bc_path {}'", command.key());
+        if !command.has_operands() {
+            let _ = writeln!(out, "{when} -f");
+        }
         for (name, about) in command.below() {
             let _ = writeln!(out, "{when} -a '{name}' -d '{}'", quoted(&about));
         }
@@ -249,8 +267,13 @@ fn fish_option(option: &CompletionOption) -> String {
         (true, false) if option.is_list => format!(" -x -a '(__bc_list {values})'"),
         (true, false) => format!(" -x -a '{values}'"),
     };
+    let aliases: String = option
+        .aliases
+        .iter()
+        .map(|name| format!(" -l {name}"))
+        .collect();
     format!(
-        "-l {}{}{value} -d '{}'",
+        "-l {}{aliases}{}{value} -d '{}'",
         option.long,
         short.unwrap_or_default(),
         quoted(&option.help)

@@ -17,6 +17,8 @@ pub(super) struct Command {
 pub(super) struct CompletionOption {
     /// Name without its dashes.
     pub long: String,
+    /// Other long names of it, which are not offered.
+    pub aliases: Vec<String>,
     /// Letter without its dash.
     pub short: Option<char>,
     /// The name of its value, if it takes one.
@@ -47,6 +49,11 @@ impl Command {
             .map(|(name, about)| (name, about.unwrap_or_default()))
     }
 
+    /// Returns true if the command takes paths or other words, beside its subcommands.
+    pub fn has_operands(&self) -> bool {
+        self.clap.get_positionals().next().is_some()
+    }
+
     /// Returns the options that are not hidden.
     pub fn options(&self) -> impl Iterator<Item = CompletionOption> {
         let all = self.clap.get_arguments();
@@ -61,6 +68,9 @@ fn choice(arg: &clap::Arg) -> Option<CompletionOption> {
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
     Some(CompletionOption {
         long: arg.get_long()?.to_owned(),
+        aliases: arg.get_all_aliases().map_or(Vec::new(), |names| {
+            names.iter().map(|name| (*name).to_owned()).collect()
+        }),
         short: arg.get_short(),
         value: takes.then_some(name),
         values: Values::of(arg).all(),

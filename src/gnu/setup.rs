@@ -40,8 +40,8 @@ impl Setup {
             cpu: allowed(),
         };
         let env = Environment::of_process();
-        let (extra, caution) = crate::parse::config::settings_of(TAKEN, &env)?;
-        if let Some(text) = caution {
+        let (extra, cautions) = crate::parse::config::settings_of(TAKEN, &env)?;
+        for text in cautions {
             crate::report::caution("bc", &text);
         }
         if extra.is_empty() {

@@ -21,14 +21,14 @@ use crate::parse::environment::Environment;
 
 /// Returns the settings of lower layers for the options `names`, as arguments, for programs that
 /// have no other options of ours: all other settings are left to the commands that they concern.
-/// Beside them is the warning about a file that was left out.
+/// Beside them are warnings about what was left out.
 ///
 /// # Errors
 /// An error in a setting of any name, blamed on its line or its variable.
 pub fn settings_of(
     names: &[&str],
     env: &Environment<'_>,
-) -> Result<(Vec<OsString>, Option<String>), String> {
+) -> Result<(Vec<OsString>, Vec<String>), String> {
     let layers = Layers::of(None, "", crate::hash::command, env, |long| {
         names.contains(&long)
     })?;
@@ -45,7 +45,7 @@ pub fn settings_of(
             }
         }
     }
-    Ok((taken, layers.caution))
+    Ok((taken, layers.cautions))
 }
 
 /// One setting of a lower layer and its origin.
@@ -66,8 +66,8 @@ enum Origin {
 /// Settings of the file and of the environment.
 pub struct Layers {
     settings: Vec<Setting>,
-    /// Warning about a file that was left out.
-    pub caution: Option<String>,
+    /// Warnings about a file, and about variables, that were left out.
+    pub cautions: Vec<String>,
 }
 
 impl Layers {
@@ -97,7 +97,7 @@ impl Layers {
         let (file, caution) = load_file(named, env)?;
         let mut layers = Layers {
             settings: Vec::new(),
-            caution,
+            cautions: caution.into_iter().collect(),
         };
         // Nearly always there is neither, and then no option need be looked up.
         if file.is_some() || !env.variables.is_empty() {
@@ -106,6 +106,10 @@ impl Layers {
                 layers.settings = file.settings(applet, &command)?;
             }
             layers.put_over(from_environment(&command, &env.variables, concerns)?);
+            let names = env.variables.iter().filter_map(|(name, _)| name.to_str());
+            layers
+                .cautions
+                .extend(names.filter_map(|name| unread(name, &command)));
         }
         Ok(layers)
     }
@@ -252,6 +256,33 @@ fn from_environment(
         });
     }
     Ok(settings)
+}
+
+/// Returns the warning about a variable that sets nothing, but has the name of a command in front of
+/// an option's (`BC_HASH_TYPE`), or is a slip away from one. Others are not ours: the calculators have
+/// variables that begin so, too.
+fn unread(name: &str, command: &Command) -> Option<String> {
+    let word = name.strip_prefix("BC_")?.replace('_', "-").to_lowercase();
+    let is_option = |long: &str, command: &Command| options(command).any(|known| known == long);
+    if is_option(&word, command) {
+        return None;
+    }
+    let of_applet = APPLETS.iter().find_map(|applet| {
+        let long = word.strip_prefix(applet.name)?.strip_prefix('-')?;
+        is_option(long, &(applet.command)()).then(|| long.to_owned())
+    });
+    let near = || options(command).find(|long| crate::parse::is_near(&word, long));
+    let meant = of_applet.or_else(|| near().map(str::to_owned))?;
+    let is_known = APPLETS
+        .iter()
+        .any(|applet| is_option(&word, &(applet.command)()));
+    let meant = meant.replace('-', "_").to_uppercase();
+    (!is_known).then(|| {
+        format!(
+            "environment variable {name} is not read; did you mean BC_{meant}? (a setting of one command \
+             alone is a key of its table in config.toml)"
+        )
+    })
 }
 
 /// Returns the long options of the subcommands, but those of every program.

@@ -9,6 +9,7 @@ use bc_pool::Threads;
 use bc_prune::Action;
 use serde_json::{Value, json};
 
+use crate::copy::args::Digesting;
 use crate::report;
 use crate::report::Exit;
 
@@ -41,8 +42,15 @@ impl Values {
         }
         let parser = arg.get_value_parser().type_id();
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        if parser == TypeId::of::<Algorithm>() {
-            values.allowed = Algorithm::ALL.iter().map(|a| a.name().to_owned()).collect();
+        let shown = arg.get_possible_values();
+        let shown = shown.iter().filter(|value| !value.is_hide_set());
+        values.allowed = shown.map(|value| value.get_name().to_owned()).collect();
+        if !values.allowed.is_empty() {
+            // A parser of an algorithm may take some of them only.
+        } else if parser == TypeId::of::<Algorithm>() || parser == TypeId::of::<Digesting>() {
+            let none = (parser == TypeId::of::<Digesting>()).then_some("none");
+            let all = Algorithm::ALL.iter().map(|algorithm| algorithm.name());
+            values.allowed = all.chain(none).map(str::to_owned).collect();
         } else if parser == TypeId::of::<Threads>() {
             values.suggested = words(&["auto", "mono", "compute", "io"]);
         } else if parser == TypeId::of::<Action>() {
@@ -65,10 +73,6 @@ impl Values {
         {
             let fields = Field::ALL.iter().filter(|field| **field != Field::Kind);
             values.allowed = fields.map(|field| field.name().to_owned()).collect();
-        } else {
-            let shown = arg.get_possible_values();
-            let shown = shown.iter().filter(|value| !value.is_hide_set());
-            values.allowed = shown.map(|value| value.get_name().to_owned()).collect();
         }
         values
     }

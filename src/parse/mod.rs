@@ -41,8 +41,8 @@ pub struct AppletRun {
     pub applet: &'static Applet,
     /// Its arguments, with the settings of lower layers.
     pub matches: ArgMatches,
-    /// Warning about a configuration file that was left out.
-    pub caution: Option<String>,
+    /// Warnings about settings that were left out.
+    pub cautions: Vec<String>,
 }
 
 /// Requests beside the applets.
@@ -183,12 +183,12 @@ impl AppletCall<'_> {
         let mut argv: Vec<OsString> = called.chain(args).collect();
         let matches = command.try_get_matches_from_mut(&argv);
         let mut matches = matches.map_err(|error| self.failed(error, env))?;
-        let mut caution = None;
+        let mut cautions = Vec::new();
         if let Some((name, given)) = matches.subcommand() {
             let explicit = given.get_one::<PathBuf>("config").cloned();
             let layers = config::Layers::load(explicit, self.applet.name, self.applet.command, env);
             let mut layers = layers.map_err(|text| self.refused(text))?;
-            caution = layers.caution.take();
+            cautions = std::mem::take(&mut layers.cautions);
             let extra = match command.find_subcommand(name) {
                 Some(command) => layers.arguments(command, given),
                 None => Ok(Vec::new()),
@@ -207,7 +207,7 @@ impl AppletCall<'_> {
         Ok(ParseResult::Ok(AppletRun {
             applet: self.applet,
             matches,
-            caution,
+            cautions,
         }))
     }
 
@@ -417,7 +417,7 @@ fn stray_word<'a>(
 }
 
 /// Returns true if these two words are one slip of the fingers apart (at most two edits).
-fn is_near(a: &str, b: &str) -> bool {
+pub fn is_near(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
@@ -545,6 +545,33 @@ mod tests {
         }
         let wrong = meaning("bc hash f", "\nthread = 4\n", &[]);
         assert_eq!(wrong, "bc hash: config.toml:2: unknown key 'thread'");
+        let cautions = |name: &str| {
+            let line = words("bc hash f");
+            with_world("", &[(name, "1")], |env| match parse(&line, env) {
+                ParseResult::Ok(run) => run.cautions,
+                _ => panic!("{name}"),
+            })
+        };
+        for (name, meant) in [
+            ("BC_HASH_THREADS", "BC_THREADS"),
+            ("BC_THREDS", "BC_THREADS"),
+            ("BC_DUP_ACROSS_ROOTS", "BC_ACROSS_ROOTS"),
+        ] {
+            let said = format!(
+                "environment variable {name} is not read; did you mean {meant}? (a setting of one command \
+                 alone is a key of its table in config.toml)"
+            );
+            assert_eq!(cautions(name), [said]);
+        }
+        // Settings of ours, and variables of the calculators.
+        for name in [
+            "BC_ACROSS_ROOTS",
+            "BC_ENV_ARGS",
+            "BC_LINE_LENGTH",
+            "BC_HASH_X",
+        ] {
+            assert_eq!(cautions(name), [""; 0], "{name}");
+        }
         let gone = meaning("bc hash f --config=gone", "", &[]);
         assert!(gone.starts_with("bc hash: gone: read: "), "{gone}");
     }

@@ -57,8 +57,12 @@ impl Names {
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// Returns the name of a command's manual page, without its section: `bc-hash-check`.
+    /// Returns the name of a command's manual page, without its section: `bc-hash-check`. That of the
+    /// program is `bitcrafts` where it is called `bc`: `bc(1)` is the calculator's.
     pub fn page(&self, words: &[String]) -> String {
+        if words.is_empty() && self.program == "bc" {
+            return "bitcrafts".to_owned();
+        }
         self.command(words).replace(' ', "-")
     }
 
@@ -160,5 +164,7 @@ mod tests {
             assert_eq!(beside.page(&words(line)), joined);
         }
         assert_eq!(beside.page(&[]), "bitcrafts");
+        assert_eq!(bc.page(&[]), "bitcrafts");
+        assert_eq!(Names::called("x").page(&[]), "x");
     }
 }

@@ -47,13 +47,19 @@ pub fn painted(color: bool, meaning: Meaning, text: &str) -> String {
 }
 
 /// Returns true if this stream should be coloured. `NO_COLOR` and `CLICOLOR_FORCE` are read by
-/// their conventions (<https://no-color.org>, <https://bixense.com/clicolors>).
+/// their conventions (<https://no-color.org>, <https://bixense.com/clicolors>); a terminal that is
+/// `dumb`, or has no name, does not know the sequences.
 pub fn colored(choice: Choice, terminal: bool) -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty() && v != "0");
     match choice {
         Choice::Always => true,
         Choice::Never => false,
         Choice::Auto if std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()) => false,
-        Choice::Auto => set("CLICOLOR_FORCE") || terminal,
+        Choice::Auto => set("CLICOLOR_FORCE") || (terminal && has_colors()),
     }
+}
+
+/// Returns true if the terminal has a name, and another than `dumb`.
+fn has_colors() -> bool {
+    std::env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb")
 }

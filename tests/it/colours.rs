@@ -33,6 +33,21 @@ fn tree() -> TestTree {
     t
 }
 
+/// Such a terminal shows the sequences as text.
+#[test]
+fn a_terminal_that_knows_no_colours_gets_none() {
+    let t = tree();
+    let mut command = t.bc_line("dup d").command();
+    command.env_remove("TERM");
+    let (_, bytes) = Pty::new(200, 50).start_in(command).end();
+    let unset = String::from_utf8_lossy(&bytes).into_owned();
+    for text in [shown(&t, "dup d", &[("TERM", "dumb")]), unset] {
+        assert!(text.contains("3 B") && !text.contains("\x1b["), "{text:?}");
+    }
+    let forced = shown(&t, "dup --color=always d", &[("TERM", "dumb")]);
+    assert!(forced.contains(DIM), "{forced:?}");
+}
+
 #[test]
 fn groups_have_headings_and_a_closing_line() {
     let t = tree();
