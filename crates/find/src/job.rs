@@ -1,5 +1,6 @@
 //! Searches as jobs: paths in, results out, with the means of a caller of the library.
 
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -97,7 +98,10 @@ impl Search {
     /// opened or the cache is a file of another sort; if it was cancelled; if a worker panicked.
     pub fn duplicates(&self, means: &Means<'_>) -> Result<Duplicates, Error> {
         let mut groups = Vec::new();
-        let mut found = self.find_duplicates(means, |group| groups.push(group))?;
+        let mut found = self.find_duplicates(means, |group| {
+            groups.push(group);
+            ControlFlow::Continue(())
+        })?;
         found.groups = groups;
         let cancelled = found.cancelled;
         unless_cancelled(found, cancelled)
@@ -106,8 +110,8 @@ impl Search {
     /// Finds files with equal content as [`duplicates`](Search::duplicates) does, and calls `each`
     /// with one group after the other, those that waste most first; the list in the result is empty.
     /// It is called by the caller's own thread, once all files are compared: only then is known
-    /// which groups there are. After a panic in it, it is not called again, and the panic goes on
-    /// out of this function.
+    /// which groups there are. It is not called again after a cancellation, nor after a panic in it,
+    /// which goes on out of this function.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -130,18 +134,26 @@ impl Search {
         each: impl FnMut(EqualFiles),
     ) -> Result<Duplicates, Error> {
         let mut each = Guarded::new(each);
-        let found = self.find_duplicates(means, |group| each.call(group));
+        // There may be many groups, and it may take its time for each.
+        let found =
+            self.find_duplicates(means, |group| match means.cancelled_by().is_cancelled() {
+                true => ControlFlow::Break(()),
+                false => {
+                    each.call(group);
+                    ControlFlow::Continue(())
+                }
+            });
         each.end();
         let found = found?;
         let cancelled = found.cancelled;
         unless_cancelled(found, cancelled)
     }
 
-    /// Finds the groups; a search that was cancelled says so.
+    /// Finds the groups; a search that was cancelled, or that `each` ends, says so.
     fn find_duplicates(
         &self,
         means: &Means<'_>,
-        each: impl FnMut(EqualFiles),
+        each: impl FnMut(EqualFiles) -> ControlFlow<()>,
     ) -> Result<Duplicates, Error> {
         let progress = ScanProgress::default();
         means.run(
@@ -150,11 +162,11 @@ impl Search {
                 let mut cache = self.open_cache()?;
                 let searched = self.search(cache.as_mut(), means, &progress)?;
                 let (listing, scan) = (&searched.listing, &searched.scan);
-                groups(listing, scan).for_each(each);
+                let flow = groups(listing, scan).try_for_each(each);
                 Ok(Duplicates {
                     groups: Vec::new(),
                     errors: searched.errors,
-                    cancelled: listing.is_cancelled() || scan.is_cancelled(),
+                    cancelled: listing.is_cancelled() || scan.is_cancelled() || flow.is_break(),
                     files: scan.stats.files,
                     wasted: scan.wasted(),
                 })
@@ -330,4 +342,33 @@ pub struct EqualFile {
     pub is_reference: bool,
     /// Bytes of disk that giving up all these names would free; none for a reference's file.
     pub frees: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use bc_pool::Cancel;
+    use bc_testkit::TestTree;
+    use bc_walk::job::ErrorKind;
+
+    use super::*;
+
+    /// A callback that has enough gets no more groups, and the search says that it lacks some.
+    #[test]
+    fn a_cancellation_ends_the_groups() {
+        let t = TestTree::new();
+        for text in ["1", "22", "333"] {
+            t.write(&format!("a{text}"), text)
+                .write(&format!("b{text}"), text);
+        }
+        let cancel = Cancel::new();
+        let (search, means) = (Search::new([t.path()]), Means::new().cancel(&cancel));
+        let mut calls = 0;
+        let searched = search.duplicates_each(&means, |_| {
+            calls += 1;
+            cancel.stop();
+        });
+        let error = searched.unwrap_err();
+        assert_eq!((error.kind(), calls), (ErrorKind::Cancelled, 1));
+        assert!(error.partial::<Duplicates>().unwrap().cancelled);
+    }
 }
