@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Optional, Protocol, TypeVar, Union, cast
 
 from . import _native
-from ._errors import UsageError
+from ._errors import Error, UsageError
 from ._results import Progress
 
 if TYPE_CHECKING:
@@ -80,23 +81,18 @@ def call(
 
 class Stream(Generic[T, R]):
     """Items of a job, one by one, while it is at work: an iterator, and a context manager that ends
-    the job early. The job waits while thousands of items are not taken.
+    the job early. The job waits while thousands of items are not taken, and ends once nothing holds
+    the stream nor an iterator over it.
+
+    After an exception there are no more items, as with a generator: a loop that goes on ends at once.
+    `result` tells the two ends apart, as it raises the exception of a job that failed again.
     """
 
     def __init__(self, job: _native.Job[T, R], progress: ProgressArg) -> None:
         self._job = job
-        self._report = reporter(progress)
-        self._result: list[R] = []
-        self._items = self._all()
-
-    def _all(self) -> Iterator[T]:
-        while True:
-            items = self._job.items(self._report)
-            if items is None:
-                # It raises what the job ended with.
-                self._result.append(self._job.result(self._report))
-                return
-            yield from items
+        self._end: list[Union[Error, tuple[R]]] = []
+        # It must not hold the stream: only a garbage collection would end an abandoned job.
+        self._items = _items(job, reporter(progress), self._end)
 
     def __iter__(self) -> Iterator[T]:
         return self._items
@@ -108,14 +104,22 @@ class Stream(Generic[T, R]):
         """Returns the result, without its items. Those that were not taken are passed over."""
         for _ in self._items:
             pass
-        if not self._result:
-            raise UsageError("the job was closed, and has no result")
-        return self._result[0]
+        if not self._end:
+            raise UsageError("the job was ended early, and has no result")
+        [end] = self._end
+        if isinstance(end, Error):
+            raise copy.copy(end)
+        return end[0]
 
     def close(self) -> None:
         """Ends the job, if it is at work, and waits for its end."""
-        self._job.close()
-        self._items = iter(())
+        try:
+            self._job.close()
+        finally:
+            try:
+                self._items.close()
+            except ValueError:
+                pass  # Another thread waits for an item, and gets a `CancelledError`.
 
     def __enter__(self) -> Stream[T, R]:
         return self
@@ -127,3 +131,20 @@ class Stream(Generic[T, R]):
         trace: Optional[TracebackType],
     ) -> None:
         self.close()
+
+
+def _items(
+    job: _native.Job[T, R], report: Optional[Report], end: list[Union[Error, tuple[R]]]
+) -> Generator[T, None, None]:
+    """Yields the items of a job; at its end `end` gets its result, or its error."""
+    while True:
+        items = job.items(report)
+        if items is None:
+            break
+        yield from items
+    try:
+        end.append((job.result(report),))
+    except Error as error:
+        # The error itself has a traceback, and with it the frames that hold the stream.
+        end.append(copy.copy(error))
+        raise

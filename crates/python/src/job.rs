@@ -16,6 +16,8 @@ use pyo3::types::PyList;
 
 use crate::errors::exception;
 use crate::items::Item;
+#[cfg(debug_assertions)]
+use crate::paths::PathArg;
 
 /// Interval between two looks for a signal.
 const LOOK: Duration = Duration::from_millis(25);
@@ -38,9 +40,10 @@ type Ending = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 pub(crate) struct Call(Option<usize>, Option<Py<CancelToken>>, bool, bool);
 
 /// The place where a job and its caller meet.
-#[derive(Default)]
 struct Meeting {
     cancel: Cancel,
+    /// The process in which the job's thread is.
+    process: u32,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -56,15 +59,37 @@ struct State {
 }
 
 impl Meeting {
+    fn new() -> Meeting {
+        Meeting {
+            cancel: Cancel::default(),
+            process: std::process::id(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Returns true in the process of the job's thread. In one that was forked from it nobody gives
+    /// the lock back, if that thread had it.
+    fn is_here(&self) -> bool {
+        std::process::id() == self.process
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Asks the job to end; from here on it waits for no item to be taken.
+    fn stop(&self) {
+        self.cancel.stop();
+        // Under the lock: a job that is about to wait would miss it.
+        let _state = self.lock();
+        self.changed.notify_all();
+    }
+
     /// Ends the job early; its items are not wanted.
     fn leave(&self) {
-        self.cancel.stop();
         self.lock().is_left = true;
-        self.changed.notify_all();
+        self.stop();
     }
 
     /// Waits until there is something to take, or it is time to look for signals.
@@ -90,7 +115,8 @@ impl Each {
         self.0.is_some()
     }
 
-    /// Hands over an item. It waits while many others do.
+    /// Hands over an item. It waits while many others do, unless the job was cancelled: the few that
+    /// were on their way then are still wanted.
     pub(crate) fn give(&self, item: impl Item) {
         self.give_few(item, MOST_WAITING);
     }
@@ -100,7 +126,9 @@ impl Each {
         let Some(meeting) = &self.0 else {
             return;
         };
-        let is_full = |state: &mut State| state.items.len() >= most && !state.is_left;
+        let is_full = |state: &mut State| {
+            state.items.len() >= most && !state.is_left && !meeting.cancel.is_cancelled()
+        };
         let waited = meeting.changed.wait_while(meeting.lock(), is_full);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
         if state.is_left {
@@ -117,8 +145,6 @@ impl Each {
 #[pyclass(frozen, module = "bit_crafts._native")]
 pub(crate) struct Job {
     meeting: Arc<Meeting>,
-    /// The process in which its thread is.
-    process: u32,
 }
 
 impl Job {
@@ -129,13 +155,12 @@ impl Job {
     ) -> PyResult<Job> {
         let Call(threads, token, streams, reports) = call;
         let (threads, streams, reports) = (*threads, *streams, *reports);
-        let meeting = Arc::new(Meeting::default());
+        let meeting = Arc::new(Meeting::new());
         if let Some(token) = token {
             token.get().join(&meeting);
         }
         let job = Job {
             meeting: Arc::clone(&meeting),
-            process: std::process::id(),
         };
         let run = move || {
             leave_signals_to_others();
@@ -168,7 +193,7 @@ impl Job {
         py: Python<'_>,
         report: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(Vec<Box<dyn Item>>, bool)> {
-        if std::process::id() != self.process {
+        if !self.meeting.is_here() {
             let text = "the job runs in the process that this one was forked from";
             return Err(PyRuntimeError::new_err(text));
         }
@@ -184,15 +209,20 @@ impl Job {
             Ok(()) => Ok((items, has_ended)),
             Err(error) => {
                 self.meeting.leave();
-                self.wait_for_end(py);
-                Err(error)
+                Err(match self.wait_for_end(py) {
+                    Ok(()) => error,
+                    Err(second) => raised_during(py, second, &error)?,
+                })
             }
         }
     }
 
-    /// Waits for the end of a job that was cancelled, or for a second signal.
-    fn wait_for_end(&self, py: Python<'_>) {
-        while !py.detach(|| self.meeting.wait()).2 && py.check_signals().is_ok() {}
+    /// Waits for the end of a job that was cancelled, or for the exception of a signal.
+    fn wait_for_end(&self, py: Python<'_>) -> PyResult<()> {
+        while !py.detach(|| self.meeting.wait()).2 {
+            py.check_signals()?;
+        }
+        Ok(())
     }
 }
 
@@ -228,17 +258,18 @@ impl Job {
     }
 
     /// Ends the job early, and waits until it has.
-    fn close(&self, py: Python<'_>) {
-        if std::process::id() == self.process {
-            self.meeting.leave();
-            self.wait_for_end(py);
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if !self.meeting.is_here() {
+            return Ok(());
         }
+        self.meeting.leave();
+        self.wait_for_end(py)
     }
 }
 
 impl Drop for Job {
     fn drop(&mut self) {
-        if std::process::id() == self.process {
+        if self.meeting.is_here() {
             self.meeting.leave();
         }
     }
@@ -260,6 +291,14 @@ fn leave_signals_to_others() {
     }
     // It fails for no mask; and a job with signals is as good as one.
     let _ = signals.thread_block();
+}
+
+/// Returns an exception that a signal raised while another one was on its way, as Python links them.
+fn raised_during(py: Python<'_>, second: PyErr, first: &PyErr) -> PyResult<PyErr> {
+    if !second.value(py).is(first.value(py)) {
+        second.value(py).setattr("__context__", first.value(py))?;
+    }
+    Ok(second)
 }
 
 fn of_panic(panic: &(dyn Any + Send)) -> Error {
@@ -288,6 +327,22 @@ fn object_of<T: Outcome>(py: Python<'_>, done: Result<T, Error>) -> PyResult<Py<
 pub(crate) fn panic(call: Call) -> PyResult<Job> {
     Job::start(&call, |_, _| -> Result<bit_crafts::Hashed, _> {
         std::panic::panic_any("of a test")
+    })
+}
+
+/// Starts a job that waits until this FIFO has a writer, and is deaf to cancellation, as a read from
+/// a server that is gone. No wheel has it.
+#[cfg(debug_assertions)]
+#[pyfunction]
+pub(crate) fn deaf(fifo: PathArg, call: Call) -> PyResult<Job> {
+    Job::start(&call, move |means, _| -> Result<bit_crafts::Hashed, _> {
+        means.run(Progress::default, || {
+            let opened = std::fs::File::open(&fifo.0);
+            Err(opened.map_or_else(
+                |error| Error::io(&fifo.0, "open", &error),
+                |_| Error::cancelled(),
+            ))
+        })
     })
 }
 
@@ -329,9 +384,8 @@ impl CancelToken {
     fn stop(&self) {
         self.is_stopped.stop();
         let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        for job in jobs.iter().filter_map(Weak::upgrade) {
-            job.cancel.stop();
-        }
+        let jobs = jobs.iter().filter_map(Weak::upgrade);
+        jobs.filter(|job| job.is_here()).for_each(|job| job.stop());
     }
 
     /// Returns True once a stop was asked for.

@@ -57,11 +57,11 @@ mod _native {
     use crate::integrity::{diff, manifest, update, verify};
     #[pymodule_export]
     use crate::items::{Items, ItemsIterator};
-    #[cfg(debug_assertions)]
-    #[pymodule_export]
-    use crate::job::panic;
     #[pymodule_export]
     use crate::job::{CancelToken, Job};
+    #[cfg(debug_assertions)]
+    #[pymodule_export]
+    use crate::job::{deaf, panic};
     #[pymodule_export]
     use crate::manifest::{columns, entries, header};
     #[pymodule_export]

@@ -1,6 +1,7 @@
 """What all jobs have in common: paths, errors, progress, cancellation, threads, processes."""
 
 import errno
+import gc
 import os
 import pathlib
 import pickle
@@ -10,6 +11,7 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
 
 import bit_crafts
 import pytest
@@ -363,3 +365,166 @@ def test_the_interpreter_ends_while_a_job_is_at_work(endless: pathlib.Path) -> N
         """
     )
     assert done.returncode == 0, done.stderr
+
+
+def threads_of_jobs() -> set[str]:
+    """Returns the threads of this process that do jobs."""
+    found = set()
+    for task in os.listdir("/proc/self/task"):
+        try:
+            name = pathlib.Path("/proc/self/task", task, "comm").read_text()
+        except OSError:
+            continue  # It has ended meanwhile.
+        if name == "bit-crafts\n":
+            found.add(task)
+    return found
+
+
+def wait_for(threads: set[str]) -> None:
+    """Waits for the end of these threads."""
+    while threads & threads_of_jobs():
+        time.sleep(0.01)
+
+
+def test_an_abandoned_stream_ends_its_job(many: pathlib.Path) -> None:
+    gc.disable()
+    try:
+        others = threads_of_jobs()
+        stream = bit_crafts.iter_copy(many, "copy", manifest=False)
+        next(stream)
+        threads = threads_of_jobs() - others
+        assert threads
+        gone = weakref.ref(stream)
+        del stream
+        assert gone() is None
+        wait_for(threads)
+        # It lasts as long as its iterator.
+        items = iter(bit_crafts.iter_copy(many, "other", manifest=False))
+        assert next(items).outcome == "copied"
+        threads = threads_of_jobs() - others
+        assert threads
+        del items
+        wait_for(threads)
+    finally:
+        gc.enable()
+
+
+def test_a_stop_ends_a_job_whose_items_are_not_taken(many: pathlib.Path) -> None:
+    for start in (
+        lambda cancel: bit_crafts.iter_hash(many, cancel=cancel),
+        lambda cancel: bit_crafts.iter_copy(many, "copy", manifest=False, cancel=cancel),
+    ):
+        cancel, others = bit_crafts.Cancel(), threads_of_jobs()
+        stream = start(cancel)
+        taken = [next(stream)]
+        threads = threads_of_jobs() - others
+        cancel.stop()
+        wait_for(threads)
+        with pytest.raises(bit_crafts.CancelledError):
+            taken.extend(stream)
+        assert len(taken) < 10000
+
+
+def test_a_stream_has_ended_after_an_exception() -> None:
+    stream = bit_crafts.iter_hash("gone")
+    with pytest.raises(FileNotFoundError) as first:
+        next(stream)
+    with pytest.raises(StopIteration):
+        next(stream)
+    assert list(stream) == []
+    for _ in range(2):
+        with pytest.raises(FileNotFoundError) as again:
+            stream.result()
+        assert again.value.filename == "gone" and str(again.value) == str(first.value)
+        assert again.value is not first.value
+    # Nothing of it is held by what it raised.
+    gc.disable()
+    try:
+        gone = weakref.ref(stream)
+        del stream, first, again
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_an_exception_of_progress_ends_a_stream(many: pathlib.Path) -> None:
+    def progress(now: bit_crafts.Progress) -> None:
+        raise LookupError("of a test")
+
+    stream = bit_crafts.iter_copy(many, "copy", manifest=False, progress=progress)
+    with pytest.raises(LookupError, match="of a test"):
+        list(stream)
+    assert list(stream) == []
+    with pytest.raises(bit_crafts.UsageError, match="ended early"):
+        stream.result()
+
+
+def test_a_loop_ends_where_it_closes_its_stream(many: pathlib.Path) -> None:
+    taken = []
+    stream = bit_crafts.iter_hash(many)
+    for file in stream:
+        taken.append(file)
+        stream.close()
+    assert len(taken) == 1
+    stream.close()
+
+
+def test_another_thread_closes_a_stream(endless: pathlib.Path) -> None:
+    changes = bit_crafts.iter_verify("photos", endless)
+    timer = threading.Timer(0.05, changes.close)
+    timer.start()
+    # Either may be first.
+    with pytest.raises((bit_crafts.CancelledError, StopIteration)):
+        next(changes)
+    timer.join()
+    assert list(changes) == []
+
+
+@pytest.fixture
+def deaf(here: pathlib.Path) -> pathlib.Path:
+    """A FIFO for a job that no cancellation ends, only a writer."""
+    if not hasattr(bit_crafts._native, "deaf"):
+        pytest.skip("only a debug build has a job that is deaf to cancellation")
+    fifo = here / "deaf"
+    os.mkfifo(fifo)
+    return fifo
+
+
+@pytest.mark.parametrize("way", ["close", "with", "progress"])
+def test_ctrl_c_ends_the_wait_for_the_end_of_a_job(deaf: pathlib.Path, way: str) -> None:
+    call = (None, None, True, way == "progress")
+    told = threading.Event()
+
+    def interrupt() -> None:
+        told.wait()
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def progress(now: bit_crafts.Progress) -> None:
+        told.set()
+        raise LookupError("of a test")
+
+    old = signal.signal(signal.SIGINT, signal.default_int_handler)
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    report = progress if way == "progress" else None
+    stream = bit_crafts._jobs.Stream(bit_crafts._native.deaf(deaf, call), report)
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            if way == "close":
+                told.set()
+                stream.close()
+            elif way == "with":
+                with stream:
+                    told.set()
+                    raise LookupError("of a test")
+            else:
+                list(stream)
+        if way != "close":
+            assert isinstance(caught.value.__context__, LookupError)
+    finally:
+        told.set()
+        thread.join()
+        signal.signal(signal.SIGINT, old)
+        # Its writer comes, and goes.
+        os.close(os.open(deaf, os.O_WRONLY))
