@@ -146,10 +146,11 @@ struct Columns {
 }
 
 impl Columns {
-    /// True if a text column has so many bytes that the next entry might not fit any more.
+    /// True if a text column is so long that the batch ends, however few rows it has: a batch must not
+    /// fill the memory, nor a column be longer than its offsets can count (2 GiB). Lines, and so
+    /// entries, have 16 MiB at most.
     fn is_full(&self) -> bool {
-        /// Bytes; one entry has some 64 KiB at most, and a column 2 GiB.
-        const MOST: usize = 1 << 30;
+        const MOST: usize = 32 << 20;
         let texts = [
             &self.path,
             &self.path_b64,

@@ -1,6 +1,7 @@
 """Records, read entry by entry and as batches of Arrow."""
 
 import base64
+import hashlib
 import json
 import os
 import pathlib
@@ -66,6 +67,29 @@ def test_arrow_is_read_by_others(many: pathlib.Path) -> None:
     assert pa.RecordBatchReader.from_stream(record).read_all().num_rows == 10021
     with pytest.raises(bit_crafts.UsageError, match="colour"):
         bit_crafts.read_manifest("record.zst", columns=["colour"])
+
+
+def test_a_batch_ends_before_it_fills_the_memory() -> None:
+    """However many rows it may have; offsets of columns count 2 GiB."""
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    bit_crafts.manifest("photos", "record")
+    text = pathlib.Path("record").read_text().splitlines(keepends=True)
+    [entry] = [line for line in text if '"path":"a.jpg"' in line]
+    # Longer than any path here, as of another system: 80 MiB in all.
+    paths = [f"{number:04}" + "a" * (1 << 20) for number in range(80)]
+    body = text[:2] + [entry.replace("a.jpg", path) for path in paths]
+    trailer = json.loads(text[-1])
+    trailer.update(entries=81, files=80, bytes=80 * 7)
+    trailer["sha256"] = hashlib.sha256("".join(body).encode()).hexdigest()
+    end = json.dumps(trailer, separators=(",", ":"))
+    pathlib.Path("long").write_text("".join(body) + end + "\n")
+    batches = list(bit_crafts.read_manifest("long", batch_size=1 << 40))
+    for batch in batches:
+        batch.validate(full=True)
+        assert batch.nbytes < 100 << 20
+    assert len(batches) > 1
+    read = [path for batch in batches for path in batch.column("path").to_pylist()]
+    assert read == [".", *paths]
 
 
 def test_a_record_that_is_none() -> None:
