@@ -459,8 +459,8 @@ def update(
 ) -> Verification:
     """Brings the record of a tree up to date, and returns what changed. Files that look unchanged
     are not read, except for as many of them as `reread` says: `"5%"`, `"20G"`, `"30m"`. With more
-    than `max_changed` changes (`"100"`, `"5%"`) nothing is written. A damaged file keeps the digest
-    that it had, unless it is accepted.
+    than `max_changed` changes (`"100"`, `"5%"`) nothing is written: the reason is in `refused`, and
+    `complete` raises. A damaged file keeps the digest that it had, unless it is accepted.
 
     >>> import bit_crafts
     >>> _ = bit_crafts.manifest("photos", "photos.jsonl")

@@ -436,7 +436,7 @@ class Verification:
     is_damaged: bool
     #: True if an update had anything to write.
     is_written: bool
-    #: Why an update wrote nothing: more changes than `max_changed` allows.
+    #: Reason for which an update wrote nothing: more changes than `max_changed` allows.
     refused: Optional[str]
     #: Number of files read to their end, and of their bytes.
     read: tuple[int, int]
@@ -446,11 +446,15 @@ class Verification:
 
     @property
     def is_complete(self) -> bool:
-        """True if everything could be read."""
-        return self.unread == 0
+        """True if everything could be read, and an update was not refused."""
+        return self.unread == 0 and self.refused is None
 
     def complete(self) -> Verification:
-        """Returns the result itself, or raises an `IncompleteError` if something was not read."""
+        """Returns the result itself, or raises an `IncompleteError` if something was not read, or an
+        update was refused.
+        """
+        if self.refused is not None:
+            raise IncompleteError(f"the manifest stays as it was: {self.refused}")
         if self.unread:
             raise IncompleteError(f"{self.unread} entries could not be read")
         return self

@@ -215,7 +215,9 @@ def test_a_record_is_verified_updated_and_compared(hostile: pathlib.Path) -> Non
     (hostile / "-rf").write_text("edited")
     (hostile / "new").write_text("new")
     refused = bit_crafts.update(hostile, "record", max_changed="1")
-    assert refused.refused and not refused.is_written
+    assert refused.refused and not refused.is_written and not refused.is_complete
+    with pytest.raises(bit_crafts.IncompleteError, match="at most 1 may"):
+        refused.complete()
     updated = bit_crafts.update(hostile, "record", reread="100%")
     assert updated.is_written and updated.counts["added"] == 1
     compared = bit_crafts.diff("before", "record", ignore=["ctime"])
