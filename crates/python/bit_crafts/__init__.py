@@ -159,6 +159,7 @@ __all__ = [
     "iter_duplicates",
     "iter_hash",
     "iter_move",
+    "iter_prune",
     "iter_update",
     "iter_verify",
     "manifest",
@@ -181,6 +182,7 @@ for _name in __all__:
 #: Names of all algorithms.
 algorithms_available: frozenset[str] = frozenset(_native.algorithms())
 
+Action = Literal["hardlink", "reflink", "symlink", "delete", "move", "trash"]
 Mode = Literal["strict", "content", "meta"]
 
 
@@ -594,7 +596,7 @@ def restore(
 def prune(
     paths: PathsArg,
     *,
-    action: Literal["hardlink", "reflink", "symlink", "delete", "move", "trash"],
+    action: Action,
     into: Optional[PathArg] = None,
     keep: PathsArg = (),
     references: PathsArg = (),
@@ -636,6 +638,46 @@ def prune(
         means,
     )
     return job.result(reporter(progress))
+
+
+def iter_prune(
+    paths: PathsArg,
+    *,
+    action: Action,
+    into: Optional[PathArg] = None,
+    keep: PathsArg = (),
+    references: PathsArg = (),
+    journal: Optional[PathArg] = None,
+    dry_run: bool = True,
+    ignore_metadata: bool = False,
+    threads: Optional[int] = None,
+    cancel: Optional[Cancel] = None,
+    progress: ProgressArg = None,
+    **filter: Unpack[Filter],
+) -> Stream[PruneStep, Pruned]:
+    """Gives up duplicates as `prune` does, and passes on one step after the other, as they are done.
+
+    >>> import bit_crafts
+    >>> steps = bit_crafts.iter_prune("photos", action="delete", keep="last")
+    >>> [(step.outcome, step.action, step.path) for step in steps]
+    [('planned', 'delete', 'photos/a.jpg')]
+    >>> steps.result().dry_run
+    True
+    """
+    means = call(threads, cancel, progress, streams=True)
+    job = _native.prune(
+        paths,
+        action,
+        into,
+        keep,
+        references,
+        journal,
+        dry_run,
+        ignore_metadata,
+        filter,
+        means,
+    )
+    return Stream(job, progress)
 
 
 def undo(

@@ -60,7 +60,10 @@ pub(crate) fn prune(
         [OnMetadataDiff::Refuse, OnMetadataDiff::Ignore],
     );
     let search = searched(paths, references, filter);
-    Job::start(&call, move |means, _| options.run(&search, means))
+    Job::start(&call, move |means, each| match each.is_wanted() {
+        true => options.run_each(&search, means, |step| each.give(step)),
+        false => options.run(&search, means),
+    })
 }
 
 /// Starts `undo`.

@@ -268,6 +268,26 @@ def test_prune_and_undo() -> None:
     assert step.to is not None and os.path.exists(step.to) and not os.path.exists(step.path)
 
 
+def test_prune_streams_its_steps(many: pathlib.Path) -> None:
+    whole = bit_crafts.prune(many, action="delete")
+    steps = bit_crafts.iter_prune(many, action="delete")
+    assert list(steps) == list(whole.steps) and len(whole.steps) == 9000
+    planned = steps.result()
+    assert len(planned.steps) == 0
+    assert (planned.changed, planned.freed) == (whole.changed, whole.freed)
+    # Left early, it has done some steps; all of them can be undone.
+    bit_crafts.copy(many, "copy", exactly=True, manifest=False).complete()
+    with bit_crafts.iter_prune(
+        "copy", action="delete", dry_run=False, journal="steps", threads=1
+    ) as steps:
+        assert next(steps).outcome == "done"
+    left = sum(len(names) for _, _, names in os.walk("copy"))
+    assert 1000 < left < 10000
+    undone = bit_crafts.undo("steps").complete()
+    assert undone.restored == 10000 - left
+    assert bit_crafts.hash("copy").files[-1].digest == bit_crafts.hash(many).files[-1].digest
+
+
 def test_copy_copies(hostile: pathlib.Path) -> None:
     os.link(hostile / " ", hostile / "other name")
     copied = bit_crafts.copy(hostile, "copy", exactly=True, manifest="record").complete()
