@@ -45,8 +45,9 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         false => install(&sh::release_binary("bit-crafts", "bc")?, &bc)?,
     }
     pages(&bc, &dir)?;
-    let copyright = copyright::text()?;
-    write(&dir.join("copyright"), &copyright)?;
+    write(&dir.join("copyright"), &copyright::text("bit-crafts")?)?;
+    let of_wheels = copyright::text("bit-crafts-python")?;
+    write(&sh::root().join(copyright::FOR_WHEELS), &of_wheels)?;
     // A build is static where the C library's archives are installed.
     let is_static = !elf::needs_interpreter(&bc)?;
     let whole = match (is_static, linked_in) {

@@ -52,7 +52,8 @@ cargo xtask COMMAND
       governor, boost and address randomisation for steady timings
   dist [--dir D] [--static] [--symbols] [--tag vN.N.N]
       what a release is made of: the program, manual pages and completions; a tarball, and the
-      files that `cargo deb --no-build --no-strip` makes the Debian package of.
+      files that `cargo deb --no-build --no-strip` makes the Debian package of; and the notices of
+      the crates in it, which wheels of crates/python carry from then on.
       --static: build the tarball's program even where a plain build is not static;
       --symbols: tables of lines in a file of their own; --tag: fail if it is not the version's
   api [--write] [--baseline REV]

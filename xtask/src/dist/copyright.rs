@@ -1,4 +1,4 @@
-//! Holders and licences of the work in the program: a file in the form that Debian's packages have
+//! Holders and licences of the work in the program, or in a wheel: a file in the form that Debian's packages have
 //! (DEP 5), made from the crates that are linked, so that none is forgotten.
 
 use std::collections::BTreeSet;
@@ -10,6 +10,9 @@ use serde_json::Value;
 
 use crate::licences::taken;
 use crate::sh;
+
+/// Path of the file that maturin puts into wheels; it is made for a release, and not kept.
+pub(super) const FOR_WHEELS: &str = "crates/python/COPYRIGHT";
 
 /// Work in the program that is neither ours nor a crate's.
 const BESIDE: &str = "\
@@ -87,13 +90,13 @@ struct Linked {
     holders: Vec<String>,
 }
 
-/// Returns the whole file.
-pub(super) fn text() -> Result<String> {
+/// Returns the whole file of what is built from this package.
+pub(super) fn text(package: &str) -> Result<String> {
     let ours = "The bit-crafts developers";
     let mut out = String::from(
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\
          Upstream-Name: bit-crafts\n\
-         Comment: The program is one file, into which the libraries below are linked.\n",
+         Comment: The binary is one file, into which the libraries below are linked.\n",
     );
     let mut used = BTreeSet::from(["GPL-3+".to_owned(), "LGPL-3+".to_owned()]);
     let libraries = "crates/digest/* crates/edit/* crates/fs/* crates/manifest/* crates/pool/* crates/read/* \
@@ -104,7 +107,7 @@ pub(super) fn text() -> Result<String> {
             "\nFiles: {files}\nCopyright: {ours}\nLicense: {licence}\n"
         )?;
     }
-    for one in linked()? {
+    for one in linked(package)? {
         let (name, licence) = (&one.name, one.licences.join(" and "));
         let holders = one.holders.join("\n ");
         write!(
@@ -132,11 +135,11 @@ fn licences_of(stanzas: &str) -> impl Iterator<Item = String> {
     lines.filter_map(|line| Some(line.strip_prefix("License: ")?.to_owned()))
 }
 
-/// Returns the crates of others that the program is linked from on this machine, by name. Macros
+/// Returns the crates of others that this package is linked from on this machine, by name. Macros
 /// work when it is compiled and leave nothing of theirs in it.
-fn linked() -> Result<Vec<Linked>> {
+fn linked(package: &str) -> Result<Vec<Linked>> {
     let mut tree = sh::cargo();
-    tree.args(["tree", "--locked", "--package", "bit-crafts", "--edges"]);
+    tree.args(["tree", "--locked", "--package", package, "--edges"]);
     tree.args(["normal,no-proc-macro", "--prefix", "none", "--no-dedupe"]);
     tree.args(["--format", "{p}"]);
     let text = String::from_utf8(sh::stdout(&mut tree)?)?;
@@ -260,7 +263,7 @@ mod tests {
     /// Checks that every crate has its holder and a licence whose text follows.
     #[test]
     fn everything_that_is_linked_is_in_it() {
-        let text = text().unwrap();
+        let text = text("bit-crafts").unwrap();
         for name in [
             "blake3",
             "clap_builder",
@@ -275,6 +278,27 @@ mod tests {
         for name in ["tempfile", "proptest", "windows-sys", "syn"] {
             assert!(!text.contains(&format!("Files: {name}/*")), "{name}");
         }
+        check_stanzas(&text);
+    }
+
+    /// Checks that a wheel has notices of its own: of the bindings too, of no command line.
+    #[test]
+    fn a_wheel_has_those_of_its_crates() {
+        let text = text("bit-crafts-python").unwrap();
+        for name in ["blake3", "pyo3", "nix", "redb", "zstd-sys"] {
+            assert!(text.contains(&format!("\nFiles: {name}/*\n")), "{name}");
+        }
+        for name in ["clap_builder", "pyo3-macros", "syn"] {
+            assert!(!text.contains(&format!("Files: {name}/*")), "{name}");
+        }
+        check_stanzas(&text);
+        // It is in the wheel by its name.
+        let project = sh::root().join(FOR_WHEELS).with_file_name("pyproject.toml");
+        let project = std::fs::read_to_string(project).unwrap();
+        assert!(project.contains("license-files = [\"LICENSE\", \"COPYRIGHT*\"]"));
+    }
+
+    fn check_stanzas(text: &str) {
         for stanza in text.split("\n\n").filter(|s| s.starts_with("Files:")) {
             let holders = stanza.split("\nCopyright: ").nth(1).unwrap();
             assert!(!holders.trim().is_empty(), "{stanza}");
