@@ -34,6 +34,7 @@ mod depth;
 mod descriptors;
 mod details;
 mod distant_times;
+mod documents;
 mod dup;
 mod dup_bind_mounts;
 mod dup_btrfs;

@@ -1,11 +1,9 @@
-//! README tells the truth: the commands of its tour print what it shows, and its snippet of code
-//! is an example that is compiled and run.
+//! README and the guide show what happens: the commands of their tours print the lines below them.
 //!
 //! In a block marked `console` a line `$ COMMAND` is run by `sh` in one directory, in order, with
 //! this `bc` first on the path; the lines up to the next `$` are all that it prints, errors too.
 //! `…` in such a line stands for text that depends on the machine.
 
-use std::path::Path;
 use std::process::Command;
 
 use bc_testkit::TestTree;
@@ -139,9 +137,9 @@ fn a_tree_is_moved_as_the_guide_shows() {
     walk_through("The guide", steps);
 }
 
-/// "Healing from a copy".
+/// "Repairing from a copy".
 #[test]
-fn a_tree_is_healed_as_the_guide_shows() {
+fn a_tree_is_repaired_as_the_guide_shows() {
     let blocks = blocks_of(include_str!("../../src/guide/integrity.md"), "console");
     let steps: Vec<Step> = blocks.iter().flat_map(|block| steps(block)).collect();
     assert!(steps.len() >= 6, "{} commands", steps.len());
@@ -153,17 +151,6 @@ fn patterns() {
     assert!(fits("abc", "abc") && !fits("abc", "abcd") && !fits("abc", "ab"));
     assert!(fits("a…c", "abbc") && fits("…", "") && fits("a…", "abc"));
     assert!(!fits("a…c", "abb") && fits("a…b…c", "a1b2c") && !fits("a…b…c", "a1c"));
-}
-
-/// The snippet is word for word the `main` of an example, which [`crate::examples`] runs.
-#[test]
-fn the_snippet_is_an_example() {
-    let snippets = blocks("rust");
-    assert_eq!(snippets.len(), 1);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/library/examples/equal_files.rs");
-    let example = std::fs::read_to_string(path).unwrap();
-    let (_, code) = example.split_once("#![forbid(unsafe_code)]\n\n").unwrap();
-    assert_eq!(code, snippets[0]);
 }
 
 /// Commands that README and the guide show have options that exist.

@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: bc against its peers and against the floor program, in alternating pairs,
 //! with the targets beside. Writes `benches/record/<date>-<cpu>.md` with its figures and charts,
-//! and README's table. The results so far are on disk after every row.
+//! README's chart and the guide's table. The results so far are on disk after every row.
 
 mod chart;
 mod cold;
@@ -111,7 +111,8 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes the Markdown, the charts and README's table again from a record's figures.
+/// Makes the Markdown and the charts of a record, README's chart and the guide's table again from
+/// its figures.
 fn draw(files: &[String]) -> Result<ExitCode> {
     let [file] = files else {
         bail!("bench draw needs the .json of one record");

@@ -44,6 +44,8 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         true => symbols::split(&symbols::build()?, &bc, &dir.join("bc.debug"))?,
         false => install(&sh::release_binary("bit-crafts", "bc")?, &bc)?,
     }
+    let readme = std::fs::read_to_string(sh::root().join("README.md"))?;
+    size_agrees(&readme, std::fs::metadata(&bc)?.len())?;
     pages(&bc, &dir)?;
     write(&dir.join("copyright"), &copyright::text("bit-crafts")?)?;
     let of_wheels = copyright::text("bit-crafts-python")?;
@@ -64,6 +66,17 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         symbols::pack(&dir, &release)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Fails if README's size of the program is out of date by more than a megabyte.
+fn size_agrees(readme: &str, size: u64) -> Result<()> {
+    let said = readme.split("installs one file of ").nth(1);
+    let said = said.and_then(|rest| rest.split_once(" MB")?.0.parse::<u64>().ok());
+    let said = said.context("README.md: no size of the program")?;
+    if (said * 1_000_000).abs_diff(size) > 1_000_000 {
+        bail!("README.md: the program has {said} MB, and this one {size} bytes");
+    }
+    Ok(())
 }
 
 /// Pages and completions beside the program.

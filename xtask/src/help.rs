@@ -13,11 +13,11 @@ cargo xtask COMMAND
   bench [hash|dup|integrity|copy|shapes|waiting|all] [--runs N] [--dir D] [--copies D] [--only WORD] [--no-record]
       [--record D] [--resume] [--large] [--scratch D]
       time bc against its peers and against the floor program, in pairs; all writes
-      benches/record and README's table. --record: a trial, written to D. --resume: goes on with
-      an interrupted run of the same day. --large: the large dataset's memory, too.
-      --scratch: where the shapes of work are laid, one at a time (1.4 GB; 5 GB for copies)
+      benches/record, README's chart and the guide's table. --record: a trial, written to D.
+      --resume: continues an interrupted run of the same day. --large: the large dataset's memory,
+      too. --scratch: where the shapes of work are laid, one at a time (1.4 GB; 5 GB for copies)
   bench draw RECORD.json
-      a record's Markdown, charts and README's table again from its figures
+      a record's Markdown and charts, README's chart and the guide's table again from its figures
   bench scale [--files N,N,...] [--layout tree|flat|deep] [--dir D] [--only WORD] [--bc FILE]
       [--record FILE]
       time and peak memory of every job over trees of very many tiny files, made below --dir

@@ -66,11 +66,6 @@ pub(crate) fn all(record: &BenchRecord) -> Vec<(&'static str, String)> {
     charts
 }
 
-/// Returns a chart of rows whose bars are times.
-pub(crate) fn of_times(record: &BenchRecord, title: &str, rows: &[&Row]) -> String {
-    of(record, title, TIMES, rows)
-}
-
 fn of(record: &BenchRecord, title: &str, meaning: &str, rows: &[&Row]) -> String {
     let below = format!("{}; {}, {}", record.tree, record.cpu, record.date);
     svg(title, meaning, &below, rows)

@@ -50,7 +50,7 @@ pub(crate) fn commit() -> String {
     let git = |words: &[&str]| said(Command::new("git").current_dir(sh::root()).args(words));
     let mut status = vec!["status", "--porcelain", "--untracked-files=no", "--", "."];
     // Files that a benchmark writes are no part of the program that it measures.
-    status.extend([":!benches/record", ":!README.md"]);
+    status.extend([":!benches/record", ":!README.md", ":!src/guide/compare.md"]);
     let dirty = git(&status);
     let mark = if dirty.is_empty() {
         ""

@@ -1,5 +1,5 @@
-//! The files of a bench run: the record as JSON, its Markdown and charts, README's table. Written
-//! after every row, so that nothing measured is lost.
+//! The files of a bench run: the record as JSON, its Markdown and charts; README's chart and the
+//! guide's table. Written after every row, so that nothing measured is lost.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::sh;
 /// Folder of a run's record.
 pub(crate) struct Place {
     folder: PathBuf,
-    /// True if README's table is this run's.
+    /// True if README's chart and the guide's table are this run's.
     pub(crate) readme: bool,
 }
 
@@ -43,17 +43,21 @@ impl Place {
         replace(&self.folder.join(format!("{}.md", record.stem())), &text)
     }
 
-    /// Writes the charts too, and README's table where it is this run's.
+    /// Writes the charts too, and README's and the guide's figures where they are this run's.
     pub(crate) fn finish(&self, record: &BenchRecord) -> Result<()> {
-        for (name, svg) in chart::all(record).into_iter().chain(readme::drawn(record)) {
+        for (name, svg) in chart::all(record) {
             let path = self.folder.join(format!("{}-{name}.svg", record.stem()));
             replace(&path, &svg)?;
         }
         self.save(record)?;
         if self.readme {
-            let path = sh::root().join("README.md");
-            let text = std::fs::read_to_string(&path).context("README.md")?;
-            replace(&path, &readme::updated(&text, record)?)?;
+            let update = |page: &str, with: fn(&str, &BenchRecord) -> Result<String>| {
+                let path = sh::root().join(page);
+                let text = std::fs::read_to_string(&path).context(page.to_owned())?;
+                replace(&path, &with(&text, record)?)
+            };
+            update("README.md", readme::with_chart)?;
+            update(readme::PAGE, readme::with_table)?;
         }
         Ok(())
     }

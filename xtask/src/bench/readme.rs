@@ -1,21 +1,25 @@
-//! README's chart and table of figures, each between two markers: figures that users ask for, a job
-//! against the tool that is usual for it. The record has the rest.
+//! README's chart and the guide's table of figures, each between two markers: figures that users ask
+//! for, a job against the tool that is usual for it. The record has the rest.
+//!
+//! The chart is text: an image would need an address of its own on a registry's page, and is no
+//! part of the package.
 
 use std::fmt::Write;
 
 use anyhow::{Context, Result};
 
-use super::chart;
 use super::record::{BenchRecord, Row};
+
+/// Page of the guide that has the table.
+pub(crate) const PAGE: &str = "src/guide/compare.md";
 
 const TABLE: [&str; 2] = ["<!-- bench:begin -->", "<!-- bench:end -->"];
 const CHART: [&str; 2] = ["<!-- chart:begin -->", "<!-- chart:end -->"];
 
-/// The name of README's chart.
-const NAME: &str = "readme";
-const TITLE: &str = "bit-crafts beside the usual tools";
+/// Characters of the chart's longest bar.
+const BAR: f64 = 24.0;
 
-/// README's words for a row, its job and its peer.
+/// Words of the chart and the table for a row, its job and its peer.
 const ROWS: &[(&str, &str, &str)] = &[
     (
         "SHA-256 of a source tree",
@@ -60,44 +64,58 @@ const ROWS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Returns README with this record's chart and table in it.
-pub(crate) fn updated(readme: &str, record: &BenchRecord) -> Result<String> {
-    let readme = between(readme, CHART, &chart(record))?;
-    between(&readme, TABLE, &table(record))
+/// Returns README with this record's chart in it.
+pub(crate) fn with_chart(readme: &str, record: &BenchRecord) -> Result<String> {
+    between(readme, CHART, &chart(record)).context("README.md")
+}
+
+/// Returns the guide's page with this record's table in it.
+pub(crate) fn with_table(page: &str, record: &BenchRecord) -> Result<String> {
+    between(page, TABLE, &table(record)).context(PAGE)
 }
 
 /// Returns `text` with `new` between the two marks.
 fn between(text: &str, [begin, end]: [&str; 2], new: &str) -> Result<String> {
     let (before, rest) = text
         .split_once(begin)
-        .with_context(|| format!("README.md holds no {begin}"))?;
+        .with_context(|| format!("there is no {begin}"))?;
     let (_, after) = rest
         .split_once(end)
-        .with_context(|| format!("README.md holds no {end} after {begin}"))?;
+        .with_context(|| format!("there is no {end} after {begin}"))?;
     Ok(format!("{before}{begin}\n{new}{end}{after}"))
 }
 
 fn chart(record: &BenchRecord) -> String {
-    let stem = record.stem();
-    format!("![{TITLE}](benches/record/{stem}-{NAME}.svg)\n")
+    let rows: Vec<(&str, &Row)> = rows(record).collect();
+    let ratios = rows.iter().map(|(_, row)| row.ratio());
+    let most = ratios.fold(f64::MIN_POSITIVE, f64::max);
+    let mut out = format!(
+        "```text\nHow many times as long as bc others take ({}, {} CPUs, {}):\n\n",
+        record.tree,
+        fact(record, "CPUs allowed"),
+        record.date
+    );
+    for (title, row) in rows {
+        let (bar, ratio) = (bar(row.ratio() / most), row.ratio());
+        let _ = writeln!(out, "{title:<32}  {:<15}  {bar} {ratio:.1}×", row.peer);
+    }
+    out.push_str("```\n");
+    out
 }
 
-/// Returns the name and text of README's chart: the rows of its table, and neither targets nor
-/// floors.
-pub(crate) fn drawn(record: &BenchRecord) -> Option<(&'static str, String)> {
-    let rows: Vec<Row> = rows(record)
-        .map(|(title, row)| Row {
-            job: title.to_owned(),
-            targets: Vec::new(),
-            ..row.clone()
-        })
-        .collect();
-    let rows: Vec<&Row> = rows.iter().collect();
-    let is_any = !rows.is_empty();
-    is_any.then(|| (NAME, chart::of_times(record, TITLE, &rows)))
+/// Returns a bar of this share of the longest one, to an eighth of a character.
+fn bar(share: f64) -> String {
+    let eighths = (share * BAR * 8.0).round() as usize;
+    let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    "█".repeat(eighths / 8) + part
 }
 
-/// Returns the rows that README has of a record, with its words for each.
+fn fact<'a>(record: &'a BenchRecord, name: &str) -> &'a str {
+    let fact = record.facts.iter().find(|(key, _)| key == name);
+    fact.map_or("", |(_, value)| value.as_str())
+}
+
+/// Returns the rows that both have of a record, with the words for each.
 fn rows(record: &BenchRecord) -> impl Iterator<Item = (&'static str, &Row)> {
     ROWS.iter().filter_map(|(title, job, peer)| {
         let mut rows = record.rows.iter();
@@ -113,18 +131,14 @@ fn table(record: &BenchRecord) -> String {
 }
 
 fn write(out: &mut String, record: &BenchRecord) -> std::fmt::Result {
-    let fact = |name: &str| {
-        let fact = record.facts.iter().find(|(key, _)| key == name);
-        fact.map_or("", |(_, value)| value.as_str())
-    };
     let stem = record.stem();
     writeln!(
         out,
         "{}, {} CPUs, {} ({} files), warm cache unless said; whole processes in alternating \
          pairs, medians; {}. Every row, with floors: \
-         [benches/record/{stem}.md](benches/record/{stem}.md).\n",
-        fact("CPU"),
-        fact("CPUs allowed"),
+         [benches/record/{stem}.md](../../benches/record/{stem}.md).\n",
+        fact(record, "CPU"),
+        fact(record, "CPUs allowed"),
         record.tree,
         record.tree_files,
         record.date
@@ -147,7 +161,7 @@ fn write(out: &mut String, record: &BenchRecord) -> std::fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::super::record::{BenchRecord, Row, STRETCH, Target};
-    use super::{CHART, TABLE, drawn, updated};
+    use super::{BAR, CHART, TABLE, bar, with_chart, with_table};
 
     fn record() -> BenchRecord {
         let row = |peer: &str, theirs: f64, target: Target| Row {
@@ -188,33 +202,40 @@ mod tests {
 
     #[test]
     fn only_what_lies_between_the_markers_changes() {
-        let [[chart, chart_end], [begin, end]] = [CHART, TABLE];
-        let old = format!("head\n{chart}\nold\n{chart_end}\ntext\n{begin}\nold\n{end}\ntail\n");
-        let new = updated(&old, &record()).unwrap();
-        assert!(new.starts_with("head\n") && new.ends_with(&format!("{end}\ntail\n")));
-        assert!(new.contains(&format!("{chart_end}\ntext\n{begin}")));
-        assert!(!new.contains("old"));
+        let [begin, end] = TABLE;
+        let old = format!("head\n{begin}\nold\n{end}\ntail\n");
+        let new = with_table(&old, &record()).unwrap();
+        assert!(new.starts_with(&format!("head\n{begin}")));
+        assert!(new.ends_with(&format!("{end}\ntail\n")) && !new.contains("old"));
         let line = "| SHA-256 of a source tree | 1.000 s | xargs sha256sum 5.000 s | 5.0× |\n";
-        assert!(new.contains(line));
-        assert!(!new.contains("bad"));
-        assert!(new.contains("2026-01-02-some-cpu-readme.svg"));
-        assert_eq!(updated(&new, &record()).unwrap(), new);
+        assert!(new.contains(line) && !new.contains("bad"));
+        assert!(new.contains("](../../benches/record/2026-01-02-some-cpu.md)"));
+        assert_eq!(with_table(&new, &record()).unwrap(), new);
     }
 
     #[test]
     fn the_chart_has_the_rows_of_the_table_alone() {
-        let (name, svg) = drawn(&record()).unwrap();
-        assert_eq!(name, "readme");
-        assert!(svg.contains("SHA-256 of a source tree") && svg.contains("xargs sha256sum"));
-        assert!(!svg.contains(">bad<") && !svg.contains("floor") && !svg.contains("target"));
+        let [begin, end] = CHART;
+        let new = with_chart(&format!("{begin}\n{end}\n"), &record()).unwrap();
+        let longest = "█".repeat(BAR as usize);
+        let line = format!("SHA-256 of a source tree          xargs sha256sum  {longest} 5.0×\n");
+        assert!(new.contains(&line), "{new}");
+        assert!(!new.contains("bad") && !new.contains("floor"));
+        assert_eq!(with_chart(&new, &record()).unwrap(), new);
+    }
+
+    #[test]
+    fn bars_end_at_an_eighth_of_a_character() {
+        assert_eq!(bar(0.5), "█".repeat(12));
+        assert_eq!(bar(1.0 / BAR), "█");
+        assert_eq!(bar(1.0 / (8.0 * BAR)), "▏");
     }
 
     #[test]
     fn missing_markers_are_said() {
-        assert!(updated("no table", &record()).is_err());
+        assert!(with_chart("no chart", &record()).is_err());
         let [begin, end] = TABLE;
-        let chart = CHART.concat();
-        assert!(updated(&format!("{chart}{end}{begin}"), &record()).is_err());
-        assert!(updated(&format!("{begin}{end}"), &record()).is_err());
+        assert!(with_table(&format!("{end}{begin}"), &record()).is_err());
+        assert!(with_table(begin, &record()).is_err());
     }
 }

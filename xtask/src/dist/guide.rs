@@ -19,6 +19,7 @@ const PAGES: &[&str] = &[
     include_str!("../../../src/guide/integrity.md"),
     include_str!("../../../src/guide/fleet.md"),
     include_str!("../../../src/guide/program.md"),
+    include_str!("../../../src/guide/compare.md"),
     include_str!("../../../src/guide/seeds.md"),
 ];
 

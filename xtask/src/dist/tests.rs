@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bc_testkit::{TestTree, left_out, tool};
 
-use super::{NAMES, deb, deb_check, guide, symbols};
+use super::{NAMES, deb, deb_check, guide, size_agrees, symbols};
 
 /// Returns the program beside this test; a test of this package alone builds it.
 fn binary() -> PathBuf {
@@ -154,4 +154,13 @@ fn symbols_are_put_apart_and_names_stay() {
         .code(0)
         .stdout_has(" of_a_function\n");
     t.run(t.join("bc")).go().code(7);
+}
+
+#[test]
+fn a_size_in_readme_that_is_out_of_date_is_refused() {
+    let readme = "`cargo install` installs one file of 16 MB |";
+    assert!(size_agrees(readme, 16_172_544).is_ok());
+    assert!(size_agrees(readme, 17_100_000).is_err());
+    assert!(size_agrees(readme, 9_900_000).is_err());
+    assert!(size_agrees("no figure", 16_000_000).is_err());
 }
