@@ -1,5 +1,5 @@
-//! README as a text: its length, and the figures in it, which are those of the program and of the other
-//! documents.
+//! README and the guide as texts: the figures in README are those of the program and of the other
+//! documents, and neither page has words and turns that an editor would strike out.
 
 use bc_testkit::TestTree;
 
@@ -55,4 +55,133 @@ fn the_memory_of_a_file_is_one_figure_everywhere() {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains(figures), "{figures}");
     }
+}
+
+/// Words and turns that readers stumble over: programs that tell and are told, clauses in place of
+/// nouns, words that no one searches for.
+const TICS: &[&str] = &[
+    "tells",
+    "told",
+    "is said",
+    "are said",
+    "goes on",
+    "go on",
+    "going on",
+    "gone on",
+    "anew",
+    "begun",
+    "is none",
+    "are none",
+    "heal",
+    "heals",
+    "healed",
+    "healing",
+    "mended",
+    "witness",
+    "applet",
+    "applets",
+    "whoever",
+    "somebody",
+    "nobody",
+    "anybody",
+    "whatever",
+    "what is",
+    "what are",
+    "what was",
+    "what were",
+    "is named",
+    "are named",
+    "and named",
+    "names each",
+    "names it",
+    "names them",
+    "names files",
+    "names what",
+    "takes back",
+    "taken back",
+    "takes it back",
+    "believes",
+    "believed",
+    "trusts",
+];
+
+/// The text without blocks and words of code, and without the targets of links.
+fn prose(text: &str) -> String {
+    let mut out = String::new();
+    for block in text.split("```").step_by(2) {
+        for words in block.split('`').step_by(2) {
+            let mut parts = words.split("](");
+            out.push_str(parts.next().unwrap_or(""));
+            for part in parts {
+                out.push_str(part.split_once(')').map_or("", |(_, rest)| rest));
+            }
+            out.push('_');
+        }
+    }
+    out
+}
+
+fn tics(text: &str) -> Vec<String> {
+    let text = prose(text);
+    let mut found = Vec::new();
+    // Marks of a sentence's end are words of their own: no turn of words goes beyond one.
+    let mut words: Vec<String> = Vec::new();
+    for c in text.chars() {
+        match words.last_mut() {
+            Some(last) if c.is_alphanumeric() => last.extend(c.to_lowercase()),
+            _ if c.is_alphanumeric() => words.push(c.to_lowercase().collect()),
+            _ if matches!(c, '.' | '?' | ':' | ';' | '_' | '|') => {
+                words.extend([".".to_owned(), String::new()]);
+            }
+            _ => words.push(String::new()),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    for tic in TICS {
+        let tic: Vec<&str> = tic.split(' ').collect();
+        let places = words.windows(tic.len()).enumerate();
+        for (at, _) in places.filter(|(_, words)| *words == tic) {
+            found.push(words[at.saturating_sub(6)..(at + 8).min(words.len())].join(" "));
+        }
+    }
+    // A sentence that begins so has a clause for its subject, unless it asks.
+    let ends = ['.', '?', '|'];
+    for sentence in text.split_inclusive(ends) {
+        let start = sentence.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '#');
+        if start.starts_with("What ") && !start.ends_with('?') {
+            found.push(start.chars().take(60).collect());
+        }
+    }
+    found
+}
+
+#[test]
+fn tics_are_found_in_prose_alone() {
+    let found = |text: &str| tics(text).len();
+    assert_eq!(
+        found("It tells all. It goes\non, and what is new\nis told."),
+        4
+    );
+    assert_eq!(found("What is gone stays."), 2);
+    assert_eq!(
+        found("What now? It goes. On Monday `it tells` [all](told.md)."),
+        0
+    );
+    assert_eq!(found("```sh\nit tells\n```\nIt reports."), 0);
+}
+
+#[test]
+fn readme_and_guide_are_free_of_tics() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages = vec![root.join("README.md")];
+    let guide = std::fs::read_dir(root.join("src/guide")).unwrap();
+    pages.extend(guide.map(|page| page.unwrap().path()));
+    assert!(pages.len() > 12);
+    let mut found = Vec::new();
+    for page in pages {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let name = page.file_name().unwrap().to_string_lossy().into_owned();
+        found.extend(tics(&text).into_iter().map(|tic| format!("{name}: {tic}")));
+    }
+    assert!(found.is_empty(), "{}\n{}", found.len(), found.join("\n"));
 }
