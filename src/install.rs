@@ -47,16 +47,16 @@ struct InstallArgs {
     force: bool,
     /// Links named as other checksum programs instead: sha256sum, md5sum, b2sum, cksum, b3sum, xxhsum ...
     ///
-    /// Under these names bit-crafts has their options and output, and hashes many files at once. What is
-    /// there under such a name and does not lead to this binary is never replaced.
+    /// Under these names bit-crafts has their options and output, and hashes many files at once. An
+    /// existing file of such a name that does not lead to this binary is never replaced.
     #[arg(long, conflicts_with = "force")]
     gnu: bool,
-    /// Make DIR, and what is missing above it; with --remove, remove DIR if nothing is left in it
+    /// Make DIR, and missing directories above it; with --remove, remove DIR if nothing is left in it
     #[arg(long)]
     mkdir: bool,
     /// Remove the links that this command made from DIR, all or, with --gnu, those of other programs' names
     ///
-    /// The names that were removed are printed. What this command did not make stays: other files, links
+    /// The names that were removed are printed. All else stays: other files, links
     /// that lead elsewhere, links to this binary by a relative path or through another link, and the binary
     /// itself.
     #[arg(long, conflicts_with_all = ["force", "hard", "symbolic"])]

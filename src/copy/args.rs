@@ -12,13 +12,13 @@ use crate::parse::args::{CommandLineOnly, Common, Configurable, WalkArgs, one_of
 const AFTER: &str = "\
 Examples:
   bc copy photos /media/disk            into /media/disk, as cp -a does; with a manifest
-  bc copy -T photos /media/disk/2024    exactly there, whatever is there
-  bc copy photos /media/disk            once more, after kill -9 or a power cut: goes on
+  bc copy -T photos /media/disk/2024    exactly there, even if that exists
+  bc copy photos /media/disk            again, after kill -9 or a power cut: resumes
   bc integrity verify /media/disk /media/disk/.bc-copy-manifest.jsonl
   bc copy -T --on-conflict=update photos /media/disk/2024
   bc copy photos /media/one --to=/media/two   to both, reading photos once
 
-The same command goes on where it was interrupted, and does nothing again that is done. Nothing is ever removed;
+The same command resumes an interrupted copy, and repeats nothing that is done. Nothing is ever removed;
 a name that is taken by something else is a failure unless --on-conflict says otherwise. A file has its final
 name only once it is complete. Links are copied as links: --follow-symlinks is refused, because a walk visits
 each directory once. So is --files-from: the paths of a list have no place below a destination; --include and
@@ -27,7 +27,7 @@ each directory once. So is --files-from: the paths of a list have no place below
 Exit codes: 0 all of it is copied or was left as asked; 1 something failed; 2 cannot do it, or the destination
 is full; 130 or 143 ended by SIGINT or SIGTERM.";
 
-/// Copy trees: an interrupted copy goes on, and each ends with a manifest to prove it by
+/// Copy trees: copies resume when interrupted, and end with a manifest to check them by
 #[derive(Parser)]
 #[command(name = "copy", version, after_long_help = AFTER, max_term_width = 100)]
 pub struct CopyCli {
@@ -47,13 +47,13 @@ const AFTER_MOVE: &str = "\
 Examples:
   bc move photos /media/disk            into /media/disk, as mv does; copied and proven if that is another disk
   bc move -T photos /media/disk/2024    exactly there; directories that are there are merged
-  bc move photos /media/disk            once more, after kill -9 or a power cut: goes on
+  bc move photos /media/disk            again, after kill -9 or a power cut: resumes
   bc move --dry-run photos /media/disk  what would be moved, and what would stay
 
 Within a file system a source is renamed, never over anything. To another one it is copied as bc copy does, forced
 to the disk and read back; then it is set aside, looked at once more, and removed. Only a copy that this move has made
-authorises that: a source stays, and is named, if its name is taken, if it was changed meanwhile or is open for
-writing, if it has other names, or if its copy lacks metadata. The same command goes on where it was interrupted.
+authorises that: a source stays, and is reported, if its name is taken, if it was changed meanwhile or is open for
+writing, if it has other names, or if its copy lacks metadata. The same command resumes an interrupted move.
 
 Exit codes: 0 all of it is moved; 1 something stays or failed; 2 cannot do it, or the destination is full;
 130 or 143 ended by SIGINT or SIGTERM.";
@@ -90,7 +90,7 @@ pub fn as_move_command(command: clap::Command) -> clap::Command {
         .after_long_help(AFTER_MOVE)
         .mut_arg("to", |arg| arg.hide(true))
         .mut_arg("dry_run", |arg| {
-            arg.help("Only tell what would be done, and what would stay")
+            arg.help("Only report what would be done, and what would stay")
         })
         .mut_arg("on_conflict", |arg| {
             arg.long_help(
@@ -129,7 +129,7 @@ pub struct Digesting(pub Option<Algorithm>);
 pub struct CopyArgs {
     /// A file whose name is taken: fail, skip, replace, update (if it is newer) or verify (if content differs)
     ///
-    /// Directories are merged. What an interrupted run of the same command has made is never in the way.
+    /// Directories are merged. Files of an interrupted run of the same command are never in the way.
     #[arg(
         long,
         value_name = "WHAT",
@@ -153,7 +153,7 @@ pub struct CopyArgs {
     /// Force to the disk: none, end (once), batch (many files before their names) or file (each)
     ///
     /// none survives every way to kill the program. batch and file survive a power cut as well: without
-    /// them, what was copied before one is read and compared when the copy goes on. --sync alone means file.
+    /// them, files copied before one are read and compared when the copy resumes. --sync alone means file.
     #[arg(
         long,
         value_name = "WHEN",
@@ -181,7 +181,7 @@ pub struct CopyArgs {
         hide_possible_values = true
     )]
     pub reflink: When,
-    /// Holes: auto keeps them, always makes one of whatever is zero, never fills them
+    /// Holes: auto keeps them, always makes one of all zeros, never fills them
     #[arg(
         add = Configurable,
         long,
@@ -197,7 +197,7 @@ pub struct CopyArgs {
     /// Manifest file, - (stdout) or none [default: .bc-copy-manifest.jsonl in the destination directory]
     #[arg(long, value_name = "FILE|none")]
     pub manifest: Option<OsString>,
-    /// Begin anew what an interrupted run has begun
+    /// Start an interrupted copy again from nothing
     #[arg(long)]
     pub restart: bool,
     /// One more destination, understood as DESTINATION is; may be given several times

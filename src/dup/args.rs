@@ -28,10 +28,10 @@ Examples:
 
 The subcommand may be left out: `bc dup DIR` means `bc dup scan DIR`.
 Before a file is touched, both files are opened, checked against the scan and compared byte for
-byte. Each step is journalled; `bc dup undo --last` takes it back as far as the action allows.
+byte. Each step is journalled; `bc dup undo --last` reverts the steps as far as the action allows.
 
 Exit codes: 0 all done (duplicates or not), 1 some file could not be read or was skipped for an
-error (unique: or is nowhere else), 2 cannot do it, 130 or 143 ended by SIGINT or SIGTERM.";
+error (unique: or has no copy), 2 cannot do it, 130 or 143 ended by SIGINT or SIGTERM.";
 
 /// Find duplicate files and reclaim their space safely
 #[derive(Parser)]
@@ -51,11 +51,11 @@ pub enum DupCommand {
     Summary(Box<SummaryArgs>),
     /// Print directories that are copies of each other, contained in others, or similar
     Dirs(Box<DirsArgs>),
-    /// Print what is nowhere else: may I wipe this card?
+    /// Print files that are nowhere else: may I wipe this card?
     Unique(Box<UniqueArgs>),
     /// Replace, move or delete duplicates
     Prune(Box<PruneArgs>),
-    /// Take back the steps of a journal
+    /// Undo the steps of a journal
     Undo(Box<UndoArgs>),
 }
 
@@ -132,14 +132,14 @@ Examples:
   bc dup prune --action=delete --across-roots --reference=/srv/master /srv/inbox
   bc dup prune --action=trash ~/Downloads            the desktop gives them back, and so does undo
   bc dup prune --action=move:/srv/trash --from report.json
-  bc dup prune --action=trash --from decisions.json  what was decided on a page of 'bc dup --format=html'
+  bc dup prune --action=trash --from decisions.json  decisions made on a page of 'bc dup --format=html'
   bc dup prune --dirs --action=delete --keep=path:archive /mnt/disk1 /mnt/archive
   bc dup prune --interactive --action=delete ~/Pictures
 
 Of each group the file that is kept is chosen by: --reference, then each --keep in turn, then most
 hard links, then first path. hardlink and reflink act at once; delete, symlink, trash and move ask
 first. Nothing below DIR of move:DIR is moved or kept instead of another, nor is anything in a trash,
-but by hardlink and reflink; so a second run changes nothing unless with --dirs: what stayed in a directory for one group may be
+but by hardlink and reflink; so a second run changes nothing unless with --dirs: a directory that stayed for one group may be
 a copy by itself.")]
 pub struct PruneArgs {
     /// hardlink, reflink, symlink, delete, trash or move:DIR
@@ -148,7 +148,7 @@ pub struct PruneArgs {
     /// the smallest of btrfs, which take none);
     /// symlink: relative links to the kept file; delete: the other names go; trash: they go to the trash of
     /// their file system, from which the desktop gives them back, too; move: they go to DIR, with
-    /// their directories. What cannot be done is skipped with the reason, never done in another way.
+    /// their directories. A step that cannot be done is skipped with the reason, never done in another way.
     #[arg(long, value_name = "ACTION", value_parser = action())]
     pub action: Action,
     /// Delete, trash or move whole directories that are copies of another one, and no single files
@@ -189,8 +189,8 @@ pub struct PruneArgs {
     pub force: bool,
     /// Link files although owner, mode, ACL, attributes or chattr's flags differ
     ///
-    /// The kept file's are what all names have afterwards. A move to another file system goes on without
-    /// what cannot be had there, and names it.
+    /// All names then have those of the kept file. A move to another file system reports metadata that it
+    /// cannot have there, and continues.
     #[arg(long)]
     pub ignore_metadata: bool,
     /// Give a kept file at most N names
@@ -198,7 +198,7 @@ pub struct PruneArgs {
     pub max_links: Option<u64>,
     /// File to record the steps in, instead of a new one in $XDG_STATE_HOME/bc
     ///
-    /// An existing journal is continued if it is yours and nobody else may write it.
+    /// An existing journal is continued if it is yours and no other user may write it.
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
     /// Act on the groups of a JSON report, or on decisions that a page saved, instead of scanning; everything is checked again
@@ -227,7 +227,7 @@ Examples:
   bc dup undo --dry-run steps.jsonl
 
 A journal is refused if another user owns it or may write it, or if it names a file outside of the
-directories that its run worked in. What cannot be given back is named, and the exit code is 1.")]
+directories that its run worked in. Metadata that cannot be restored is reported, and the exit code is 1.")]
 #[command(group = clap::ArgGroup::new("which").required(true).args(["journal", "last"]))]
 pub struct UndoArgs {
     /// Say what would be restored, change nothing

@@ -119,7 +119,7 @@ pub struct HashArgs {
     pub relative: bool,
     /// Only part I of N of each tree, e.g. 2/8, for N hosts that read one tree together
     ///
-    /// Every directory belongs to one part, told by a hash of its path below the root. Each run reads all
+    /// Every directory belongs to one part, by a hash of its path below the root. Each run reads all
     /// names, but opens only the files of its own part. Lists made with --format=jsonl are put together by
     /// 'bc integrity merge', those made with -z by LC_ALL=C sort -z -m -t ' ' -k 3.
     #[arg(long, value_name = "I/N")]
@@ -133,7 +133,7 @@ pub struct HashArgs {
     /// Write to FILE, which appears whole or not at all
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Go on where an interrupted run with the same --output stopped
+    /// Continue an interrupted run with the same --output
     ///
     /// A run with --output=FILE that lasts 10 seconds keeps a journal, FILE.partial, until it is done. Of
     /// files that are since unchanged (inode, size, mtime, ctime) it has the digests, and they are not read
@@ -141,7 +141,7 @@ pub struct HashArgs {
     /// until the run has a better one of its own, or is done, and then gets another name.
     #[arg(long, requires = "output")]
     pub resume: bool,
-    /// Files and directories; '-' is standard input, which is also read if none is named and it is no terminal
+    /// Files and directories; '-' is standard input, which is also read if no path is given and it is not a terminal
     #[arg(value_name = "PATH")]
     pub paths: Vec<OsString>,
     #[command(flatten)]
@@ -156,7 +156,7 @@ pub struct HashArgs {
 Examples:
   bc hash check SHA256SUMS
   bc hash check --base=/mnt/backup --quiet archive.sha256
-  bc hash check --unlisted --base=DIR DIR.sha256      also names files that the manifest lacks
+  bc hash check --unlisted --base=DIR DIR.sha256      also lists files that the manifest lacks
   ssh host cat SHA256SUMS | bc hash check -")]
 pub struct CheckArgs {
     /// Algorithm of lines without a tag
@@ -168,7 +168,7 @@ pub struct CheckArgs {
     /// Do not fail or report for missing files
     #[arg(long)]
     pub ignore_missing: bool,
-    /// Print nothing; the exit code tells
+    /// Print nothing; use the exit code
     #[arg(long)]
     pub status: bool,
     /// Exit 1 for improperly formatted lines
@@ -186,7 +186,7 @@ pub struct CheckArgs {
     /// Records end with NUL
     #[arg(short = 'z', long)]
     pub zero: bool,
-    /// Manifests; '-' is standard input, which is also read if none is named and it is no terminal
+    /// Manifests; '-' is standard input, which is also read if no path is given and it is not a terminal
     #[arg(value_name = "MANIFEST")]
     pub manifests: Vec<OsString>,
     #[command(flatten)]
@@ -209,8 +209,8 @@ Examples:
   bc hash diff monday.sha256 tuesday.sha256
   bc hash diff --format=json old.jsonl new.sha256 | jq '.changes[] | select(.change == \"MODIFIED\")'
 
-REMOVED and ADDED mean content that the other manifest has under no name. What it has under another
-name is MOVED, also where the numbers of copies differ: then several lines name the same path.
+REMOVED and ADDED mean content that the other manifest has under no name. Content under another
+name is MOVED, also where the numbers of copies differ: then several lines have the same path.
 
 Exit codes: 0 same, 1 different, 2 unreadable, or no algorithm in common.")]
 pub struct DiffArgs {

@@ -49,9 +49,9 @@ pub enum IntegrityCommand {
     Export(Box<ExportArgs>),
     /// Make a manifest from the file of another tool
     Import(Box<ImportArgs>),
-    /// Heal a tree from copies of it
+    /// Repair a tree from copies of it
     Restore(Box<RestoreArgs>),
-    /// Put together what several readers have recorded with --shard
+    /// Merge the manifests of several readers with --shard
     Merge(Box<MergeArgs>),
     /// Print SQL that asks DuckDB or Spark about many manifests
     Sql(Box<SqlArgs>),
@@ -75,11 +75,11 @@ pub struct ManifestArgs {
     pub output: Option<PathBuf>,
     /// Only part I of N of the tree, e.g. 2/8, for N hosts that read one tree together
     ///
-    /// Every directory belongs to one part, told by a hash of its path. Each run reads all names, but looks
+    /// Every directory belongs to one part, by a hash of its path. Each run reads all names, but looks
     /// only at the files of its own part. 'bc integrity merge' puts the N manifests together.
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
-    /// Go on where an interrupted run with the same --output stopped
+    /// Continue an interrupted run with the same --output
     ///
     /// A run with --output=FILE that lasts 10 seconds keeps a journal, FILE.partial, until it is done. Of
     /// files that are since unchanged (inode, size, mtime, ctime) it has the digests, and they are not read
@@ -135,7 +135,7 @@ pub struct VerifyArgs {
     /// Stop at the first difference
     #[arg(long)]
     pub fail_fast: bool,
-    /// Go on with a truncated manifest, or where the root or a disk below it looks unmounted
+    /// Accept a truncated manifest, or continue where the root or a disk below it looks unmounted
     #[arg(long)]
     pub force: bool,
     /// Write to FILE, which appears whole or not at all
@@ -195,16 +195,16 @@ pub struct DiffArgs {
 #[command(after_long_help = "\
 Examples:
   bc integrity update /srv srv.jsonl
-  bc integrity update --reread=10m /srv srv.jsonl    also re-read what was verified longest ago, for 10 minutes
+  bc integrity update --reread=10m /srv srv.jsonl    also re-read the least recently verified files, for 10 minutes
   bc integrity update --reread=20G /srv srv.jsonl    ... or 20 GiB of it, or 5% of it
   bc integrity update -q --reread=30m --max-changed=10% /srv srv.jsonl
-                                                     for timers: prints only what is damaged or unreadable,
+                                                     for timers: prints only damaged or unreadable entries,
                                                      records nothing if a tenth has changed")]
 pub struct UpdateArgs {
     /// Also read again the least recently verified part: 5%, 20G, 30m or 2h
     ///
     /// Files whose size, times and inode are unchanged are otherwise not read. A part each night reads
-    /// the whole tree in the end: what was tried longest ago comes first, whatever came of it. Damage
+    /// the whole tree in the end: files tried longest ago come first, with any result. Damage
     /// is reported by every update until the file is found right, and never recorded as right by itself.
     /// A bare number is bytes, from 4096 on: 20 is refused, since it is 20% or 20B.
     #[arg(add = Configurable, long, value_name = "PART")]
@@ -220,7 +220,7 @@ pub struct UpdateArgs {
     /// Record the present content of damaged files, and of what may be damaged, as right
     #[arg(long)]
     pub accept_damaged: bool,
-    /// Go on with a truncated manifest, or where the root or a disk below it looks unmounted or is
+    /// Accept a truncated manifest, or continue where the root or a disk below it looks unmounted or is
     /// another one
     #[arg(long)]
     pub force: bool,
@@ -300,7 +300,7 @@ Examples:
 
 A part that is missing, comes twice, is of another tree or was made with other options is refused, and so
 is one that did not read a directory which the others list. A file that was moved meanwhile and is in two
-parts is named, and the exit code is 1. Lists of 'bc hash --shard=I/N --format=jsonl' are put together too.")]
+parts is reported, and the exit code is 1. Lists of 'bc hash --shard=I/N --format=jsonl' are put together too.")]
 pub struct MergeArgs {
     /// Check the manifests, those of whole trees too, and write nothing
     #[arg(long, conflicts_with = "output")]
@@ -334,9 +334,9 @@ Queries, and what each leaves open (all: limit, algorithm):
   growth       files and bytes more than at an earlier time from, to
   find         where a digest or a path is                  digest, path
 
-Of each root of a machine, and place, the newest complete manifest counts, an update by its own time; what it
-knows to be damaged, unreadable or not mounted is no copy. What is in no answer comes first, in a table of
-warnings (of duckdb on standard error); duckdb shows whole tables with -csv. from=DATE is its beginning, to=DATE its end. Manifests are claims of the hosts that made them: check what arrives with
+Of each root of a machine, and place, the newest complete manifest counts, an update by its own time. Entries
+that it records as damaged, unreadable or not mounted are no copies. A table of entries in no answer comes first
+(of duckdb on standard error); duckdb shows whole tables with -csv. from=DATE is its beginning, to=DATE its end. Manifests are claims of the hosts that made them: check what arrives with
 'bc integrity merge --check'.")]
 pub struct SqlArgs {
     /// duckdb or spark

@@ -72,8 +72,8 @@ pub struct Common {
     pub threads: Threads,
     /// Method of reading files: auto, sync (plain calls) or uring (io_uring)
     ///
-    /// auto takes plain calls for what is in memory and io_uring for what is not. uring is an error
-    /// where the kernel refuses it. File systems that cannot report what is in memory (FUSE,
+    /// auto uses plain calls for files in memory and io_uring for all others. uring is an error
+    /// where the kernel refuses it. File systems that cannot report which files are in memory (FUSE,
     /// overlays) are read by plain calls with either.
     #[arg(
         add = Configurable,
@@ -86,19 +86,19 @@ pub struct Common {
     pub io: Reader,
     /// Most memory for buffers and per-file state, e.g. 256M
     ///
-    /// What does not fit is refused before anything is changed or printed, with the least that
+    /// A job that does not fit is refused before anything is changed or printed, with the least that
     /// works.
     #[arg(add = Configurable, long, value_name = "SIZE")]
     pub memory_budget: Option<Size>,
     /// Most bytes a second that are read, or written by a copy, e.g. 20M: leaves the disk to others
     ///
-    /// All threads together keep to it, averaged over pieces of files. What a copy reads counts once, as it is
-    /// written, to each of its destinations.
+    /// All threads together keep to it, averaged over pieces of files. The bytes of a copy count as they are
+    /// written, once for each destination.
     #[arg(add = Configurable, long, value_name = "SIZE")]
     pub rate: Option<Size>,
     /// Status line on stderr: auto (on a terminal only), always or never
     ///
-    /// With --log-format=json there is none: every line is an object then.
+    /// With --log-format=json every line is an object, and no status line is shown.
     #[arg(
         add = Configurable,
         long,
@@ -142,9 +142,9 @@ pub struct Common {
     pub metrics: Option<PathBuf>,
     /// Configuration file instead of $XDG_CONFIG_HOME/bc/config.toml
     ///
-    /// Its keys are the names of options; a table such as `[hash]` holds those of one applet. Environment
-    /// variables such as BC_THREADS win over it, the command line wins over both. What says what to do,
-    /// changes the meaning of a check or weakens a guard can only be given on the command line.
+    /// Its keys are the names of options; a table such as `[hash]` has those of one command. Environment
+    /// variables such as BC_THREADS win over it, the command line wins over both. Options that say what to do,
+    /// change the meaning of a check or weaken a guard can only be given on the command line.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print this command tree as JSON and stop
@@ -166,7 +166,7 @@ pub struct WalkArgs {
     ///
     /// '*.jpg' matches names anywhere, 'raw/*.jpg' only in the directory raw at the top, '**/raw/*' in any
     /// directory raw, 'raw/' directories alone; [a-z], [!a-z], {one,two} and \ are as in a shell. Directories are
-    /// entered whatever they are called.
+    /// entered regardless of their names.
     #[arg(add = Configurable, long, value_name = "GLOB", value_parser = pattern())]
     pub include: Vec<OsString>,
     /// Leave out files and whole directories that match GLOB (repeatable); wins over --include
@@ -191,13 +191,13 @@ pub struct WalkArgs {
     pub older: Option<TimeBound>,
     /// Honour .gitignore and .ignore files
     ///
-    /// Their lines mean what they mean to git. One that cannot be understood is left out and named, and counts as a
+    /// Their lines mean what they mean to git. An invalid line is ignored and reported, and counts as a
     /// failure: it may have been meant to leave out more.
     #[arg(add = Configurable, long)]
     pub ignore_files: bool,
-    /// Only what is at most N levels below a root, as find -maxdepth: 1 is what lies directly in it
+    /// Only entries at most N levels below a root, as find -maxdepth: 1 means those directly in it
     ///
-    /// 0 is the root alone, for which a file stands that is named itself. Paths from --files-from are taken
+    /// 0 means only the paths given on the command line. Paths from --files-from are taken
     /// at any depth: they are not walked to.
     #[arg(add = Configurable, long, value_name = "N")]
     pub max_depth: Option<u32>,
@@ -214,7 +214,7 @@ pub struct WalkArgs {
     pub follow_symlinks: bool,
     /// Stay on the file system of each root
     ///
-    /// /proc, /sys and the like are never entered unless they are named as a PATH.
+    /// /proc, /sys and the like are never entered unless they are given as a PATH.
     #[arg(add = Configurable, short = 'x', long)]
     pub one_file_system: bool,
     /// Accepted as other programs have it: every walk goes into directories

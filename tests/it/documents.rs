@@ -1,5 +1,5 @@
-//! README and the guide as texts: the figures in README are those of the program and of the other
-//! documents, and neither page has words and turns that an editor would strike out.
+//! README, the guide and `--help` as texts: what README says in figures is what the program and the
+//! other documents say, and none of them has words and turns that an editor would strike out.
 
 use bc_testkit::TestTree;
 
@@ -182,6 +182,18 @@ fn readme_and_guide_are_free_of_tics() {
         let text = std::fs::read_to_string(&page).unwrap();
         let name = page.file_name().unwrap().to_string_lossy().into_owned();
         found.extend(tics(&text).into_iter().map(|tic| format!("{name}: {tic}")));
+    }
+    assert!(found.is_empty(), "{}\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn help_is_free_of_tics() {
+    let t = TestTree::new();
+    let mut found = Vec::new();
+    for (words, _) in crate::help::commands(&t) {
+        let help = t.bc().args(&words).arg("--help").go().code(0).text();
+        let name = words.join(" ");
+        found.extend(tics(&help).into_iter().map(|tic| format!("{name}: {tic}")));
     }
     assert!(found.is_empty(), "{}\n{}", found.len(), found.join("\n"));
 }

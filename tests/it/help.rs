@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::common::Bc;
 
 /// The words of every command below `bc`, e.g. `["hash", "check"]`.
-fn commands(t: &TestTree) -> Vec<(Vec<String>, Value)> {
+pub fn commands(t: &TestTree) -> Vec<(Vec<String>, Value)> {
     let out = t.bc_line("--describe").go();
     let tree: Value = serde_json::from_slice(&out.code(0).stdout).unwrap();
     let mut found = Vec::new();

@@ -38,9 +38,9 @@ pub struct SearchArgs {
     pub match_hardlinks: bool,
     /// Never change DIR or a file below it, by whichever path it is reached; such files are kept (repeatable)
     ///
-    /// DIR may be a file as well. It is searched even if no PATH names it, its files are listed first, and
-    /// a group of nothing else is none. A DIR that cannot be opened is an error before anything is read.
-    /// A manifest stands for a disk that is not here: scan, summary and dirs tell what it knows, prune refuses it.
+    /// DIR may be a file as well. It is searched even if it is not a PATH, its files are listed first, and
+    /// a group needs another file. A DIR that cannot be opened is an error before anything is read.
+    /// A manifest stands for a disk that is not here: scan, summary and dirs list its files, prune refuses it.
     /// Write `--reference ~/DIR` with a blank: shells leave the `~` after `=` alone.
     #[arg(long, value_name = "DIR")]
     pub reference: Vec<OsString>,

@@ -35,7 +35,7 @@ Examples:
   bc dup unique DIR                                     files that have no equal among themselves
 
 Exit codes: 0 every content is in a reference; 1 some is not, or something was not looked at or could
-not be read; 2 cannot tell. What --exclude leaves out is your own affair: it is counted, no more.")]
+not be read; 2 no answer. Files left out by --exclude are only counted.")]
 pub struct UniqueArgs {
     /// text, json, jsonl or csv
     #[arg(
@@ -50,8 +50,8 @@ pub struct UniqueArgs {
     /// (repeatable)
     ///
     /// A manifest is one of bc integrity, compressed or not, or a list of sha256sum, md5sum, b3sum and their
-    /// kin, of the BSDs, or of hashdeep. It is believed as far as it is whole and its digests have 128 bits;
-    /// what rests on MD5, SHA-1 or XXH128 is said. Files of a directory that lie below a PATH, whichever
+    /// kin, of the BSDs, or of hashdeep. It counts if it is complete and its digests have 128 bits;
+    /// answers by MD5, SHA-1 or XXH128 are marked. Files of a directory that lie below a PATH, whichever
     /// link or mount leads there, count for nothing.
     ///
     /// `-` reads a manifest from standard input. A list that does not say of which tree it is, as those of

@@ -13,18 +13,18 @@ use crate::parse::args::{Common, one_of};
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
-  bc integrity restore --dry-run --from=/mnt/backup /srv srv.jsonl    what would be healed
+  bc integrity restore --dry-run --from=/mnt/backup /srv srv.jsonl    what would be repaired
   bc integrity restore --from=/mnt/backup --from=/mnt/old /srv srv.jsonl
   bc integrity restore --only=damaged --from=/mnt/backup /srv srv.jsonl
 
-The tree is verified first. What is damaged or gone is copied from whatever holds it, from the same path or
-under any other name, and compared with the manifest before it takes its place. What is damaged stays beside it
+The tree is verified first. Damaged and missing files are copied from any source that has them, from the same path or
+under any other name, and compared with the manifest before they take their place. The damaged file stays beside it
 as NAME.damaged-DIGEST. Nothing is removed, and files that were moved or edited are left as they are.
 
-Exit codes: 0 all of it is healed; 1 some is not: no copy holds it, or it failed; 2 refused or impossible, or the file
+Exit codes: 0 all is repaired; 1 some is not: no copy has it, or it failed; 2 refused or impossible, or the file
 system takes no more; 130 or 143 ended by SIGINT or SIGTERM.")]
 pub struct RestoreArgs {
-    /// A copy that may hold what is lost, a tree or a single file (repeatable)
+    /// A copy that may have the lost files, a tree or a single file (repeatable)
     ///
     /// The same path is tried in each first, then any file of the recorded size and digest. Links are not
     /// followed. It may be the tree itself, hold it or lie in it.
@@ -43,13 +43,13 @@ pub struct RestoreArgs {
         hide_possible_values = true
     )]
     pub only: Vec<Loss>,
-    /// Do not keep what is damaged or edited under a second name
+    /// Do not keep damaged or edited files under a second name
     #[arg(long)]
     pub discard_damaged: bool,
     /// Take owner, mode, attributes and links from a manifest that others may have written, too
     #[arg(long)]
     pub trust_metadata: bool,
-    /// Only tell what would be done: copies are read and compared, nothing is written
+    /// Only report what would be done: copies are read and compared, nothing is written
     #[arg(long)]
     pub dry_run: bool,
     /// text or json
@@ -61,11 +61,11 @@ pub struct RestoreArgs {
         hide_possible_values = true
     )]
     pub format: RestoreFormat,
-    /// Go on where the root or a disk below it looks unmounted, or has nothing that is recorded; heal what is only
-    /// possibly damaged
+    /// Continue where the root or a disk below it looks unmounted, or has no recorded file; also repair files that are
+    /// only possibly damaged
     #[arg(long)]
     pub force: bool,
-    /// The directory to heal
+    /// The directory to repair
     #[arg(value_name = "ROOT")]
     pub root: OsString,
     /// Its manifest, which has to be whole and unaltered
