@@ -33,7 +33,7 @@
 //! | [`Search::duplicates`] | groups of files with equal content |
 //! | [`Search::directories`] | directories that are copies of others, or contained in them |
 //! | [`Search::unique`] | contents of some trees that no archive has |
-//! | [`PruneOptions::run`] | duplicates given up: linked, deleted, moved; [`UndoJob`] takes it back |
+//! | [`PruneOptions::run`] | duplicates given up: linked, deleted, moved; [`UndoJob`] restores them |
 //! | [`CreateOptions::run_to`] | a record of a tree: digests and metadata |
 //! | [`UpdateOptions::run`] | that record, brought up to date |
 //! | [`ManifestFile`] | the contents of such a record |
@@ -88,7 +88,7 @@
 //! - An error has the path that it is about, the operation that failed and the system's number.
 //! - Paths are [`PathBuf`](std::path::PathBuf)s in results of searches, and raw bytes where they are
 //!   those of a manifest or of an event; [`path_of`] makes the one of the other.
-//! - A panic of a callback leaves nothing half done: it goes on in the caller once the job has ended.
+//! - A panic of a callback leaves nothing half done: it continues in the caller once the job has ended.
 //! - Results do not depend on the number of threads.
 //! - Errors are `Send + Sync + 'static`.
 //!

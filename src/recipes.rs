@@ -3,7 +3,7 @@
 //!
 //! # A service
 //!
-//! Hashes directories, one after the other, with their progress, until it is told to stop.
+//! Hashes directories, one after the other, with their progress, until it is stopped.
 #![doc = concat!("```no_run\n", include_str!("library/examples/hash_service.rs"), "\n```")]
 //!
 //! # Photos from a card

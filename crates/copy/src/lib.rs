@@ -26,7 +26,7 @@
 //! decides about a name that is taken, by the facts that `decide` looks up; a `stage` is made and
 //! filled, and given its name when it is complete (`stage/publish`); `special` makes everything but
 //! regular files, `links` further names; directories get their times last; `engine` counts, and
-//! `manifest` records what was done.
+//! `manifest` records the results.
 //!
 //! [`restore()`] repairs a tree by its manifest from copies of it, with the same stages, which are
 //! completed and named by the same functions: files that bc-integrity's `verify` finds damaged or
@@ -39,7 +39,7 @@
 //! # Invariants
 //! - No incomplete file ever has its final name: a copy is a stage until it is complete, checked
 //!   and has its metadata.
-//! - A destination decides, fails and continues for itself, whatever becomes of the others.
+//! - A destination decides, fails and continues for itself, independently of the others.
 //! - Nothing is ever removed or replaced unless that was asked for, and no source but by a move; a name that is taken meanwhile
 //!   is not taken over.
 //! - Below the destination no link is followed.

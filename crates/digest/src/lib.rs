@@ -2,8 +2,8 @@
 //!
 //! MD5, SHA-1, SHA-2 and BLAKE2b are serial within a message but independent between messages.
 //! [`Batch`] hashes up to 16 messages per core at once with AVX-512, 8 with AVX2, two interleaved
-//! with SHA-NI, and keeps the lanes full: as one message ends another takes its lane, whatever
-//! their lengths. XXH3 gets its AVX2 and AVX-512 loops in every build, BLAKE3 and CRC-32C theirs
+//! with SHA-NI, and keeps the lanes full: as one message ends another takes its lane, for any
+//! lengths. XXH3 gets its AVX2 and AVX-512 loops in every build, BLAKE3 and CRC-32C theirs
 //! from their crates, and the CRCs of `cksum` are folded by carry-less multiplication.
 //!
 //! On aarch64 these are two messages interleaved with the instructions for SHA-1, SHA-256 and

@@ -1,4 +1,4 @@
-//! Changes to files. Whatever creates, writes, renames, removes or marks a file is here, by the
+//! Changes to files. All code that creates, writes, renames, removes or marks a file is here, by the
 //! descriptor of the file or of its directory, never by a path; all other crates look, decide, and
 //! ask this one.
 //!
@@ -18,7 +18,7 @@
 //!
 //! The user's files:
 //! - [`entry`] gives, changes and removes names; [`swap`] puts a file in the place of another one
-//!   without losing what somebody else puts there at that moment.
+//!   without losing a file that another process puts there at that moment.
 //! - [`content`] creates files, writes, cuts, clones, deduplicates and stores them.
 //! - [`made`] makes links, FIFOs, sockets and devices, and holds them open.
 //! - [`metadata`] gives owner, mode, times and attributes; [`InodeFlags`] are the flags of `chattr`,

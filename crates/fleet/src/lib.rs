@@ -23,7 +23,7 @@
 //! # Invariants
 //! - All inputs are streamed: memory does not grow with their lengths, but for a file without a
 //!   name in the temporary directory (`TMPDIR`).
-//! - What is missing, doubled or of another tree is an error; the result is never a part.
+//! - A part that is missing, doubled or of another tree is an error; the result is never a part.
 //! - Nothing that comes from outside is more than a literal in SQL.
 #![forbid(unsafe_code)]
 // The examples of the registry's page run, too.

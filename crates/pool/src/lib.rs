@@ -30,7 +30,7 @@
 //! - No thread outlives the call that started it, and no thread is ever pinned to a CPU.
 //! - A panic in a worker becomes a [`WorkerPanic`]; the other workers end and none hangs.
 //! - [`WorkQueue::work`] returns only when every item anywhere has been processed, or the
-//!   work was cancelled, or a worker panicked. It never recurses, whatever the depth of the work.
+//!   work was cancelled, or a worker panicked. It never recurses, at any depth of the work.
 //! - Threads share the process's descriptors unless the caller chooses otherwise, which is unsafe:
 //!   see [`Tables`].
 //! - Nothing here knows about files or digests; results never depend on the number of workers.

@@ -1,6 +1,6 @@
 //! Acting on duplicates: names made hard links, symbolic links or clones of the file that stays,
 //! removed or moved ([`prune`](fn@prune)), whole directories removed or moved ([`prune_trees`]), and
-//! all of it taken back ([`undo`](fn@undo)). Every content that existed before exists afterwards
+//! all of it undone ([`undo`](fn@undo)). Every content that existed before exists afterwards
 //! under at least one of its names, and no name goes missing but those the
 //! user asked to delete or move, wherever the process is killed. Nothing here prints or asks; a front
 //! end gets events.
@@ -57,7 +57,7 @@
 //! - A digest, computed or cached, finds duplicates but never authorises a change: [`prune`](fn@prune)
 //!   opens both files again, checks that they are the ones found, and compares
 //!   them byte for byte.
-//! - Whatever happens while prune runs, power cuts included, every content that existed exists
+//! - At any interruption of prune, power cuts included, every content that existed exists
 //!   under at least one of its names; no name goes missing but those that were to be deleted or
 //!   moved. Changes by other processes are put back, not lost. One risk remains: a process that has
 //!   the file open already and writes to it between prune's last look and the moment its last name

@@ -1,5 +1,5 @@
 //! The compiled half of the Python package `bit_crafts`: the jobs of the library's front page, as
-//! functions that start them. What users call is in `bit_crafts/__init__.py`.
+//! functions that start them. The functions that users call are in `bit_crafts/__init__.py`.
 //!
 //! # Invariants
 //!

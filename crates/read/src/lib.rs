@@ -62,7 +62,7 @@
 //! and a tree that is half resident is read both ways at once. Where a server is
 //! asked at each open, opens are timed: while plain ones wait, most are queued, and every sixteenth
 //! shows whether that is still so. File systems that cannot report what is resident are read by
-//! plain calls, whatever was chosen: a short read of the ring could repeat bytes there. Where the
+//! plain calls, regardless of the choice: a short read of the ring could repeat bytes there. Where the
 //! kernel decompresses the data, or refuses a ring, plain calls do all of it.
 //!
 //! # Invariants
