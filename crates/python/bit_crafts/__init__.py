@@ -179,10 +179,15 @@ for _name in __all__:
     if isinstance(_item, type) and _item.__module__.startswith("bit_crafts."):
         _item.__module__ = "bit_crafts"
 
+__version__: str = _native.__version__
+# Their type is compiled, and shows in no other way that it is one.
+Sequence.register(_native.Items)
+
 #: Names of all algorithms.
 algorithms_available: frozenset[str] = frozenset(_native.algorithms())
 
 Action = Literal["hardlink", "reflink", "symlink", "delete", "move", "trash"]
+Loss = Literal["damaged", "removed", "modified"]
 Mode = Literal["strict", "content", "meta"]
 
 
@@ -398,7 +403,7 @@ def verify(
     manifest: PathArg,
     *,
     mode: Mode = "strict",
-    ignore: Iterable[str] = (),
+    ignore: Union[str, Iterable[str]] = (),
     force: bool = False,
     threads: Optional[int] = None,
     cancel: Optional[Cancel] = None,
@@ -417,7 +422,7 @@ def verify(
     moved c.raw d.raw
     """
     means = call(threads, cancel, progress)
-    job = _native.verify(root, manifest, mode, list(ignore), force, means)
+    job = _native.verify(root, manifest, mode, ignore, force, means)
     return job.result(reporter(progress))
 
 
@@ -426,7 +431,7 @@ def iter_verify(
     manifest: PathArg,
     *,
     mode: Mode = "strict",
-    ignore: Iterable[str] = (),
+    ignore: Union[str, Iterable[str]] = (),
     force: bool = False,
     threads: Optional[int] = None,
     cancel: Optional[Cancel] = None,
@@ -444,7 +449,7 @@ def iter_verify(
     False
     """
     means = call(threads, cancel, progress, streams=True)
-    return Stream(_native.verify(root, manifest, mode, list(ignore), force, means), progress)
+    return Stream(_native.verify(root, manifest, mode, ignore, force, means), progress)
 
 
 def update(
@@ -452,7 +457,7 @@ def update(
     manifest: PathArg,
     *,
     reread: Optional[str] = None,
-    max_changed: Optional[str] = None,
+    max_changed: Union[int, str, None] = None,
     accept_damaged: bool = False,
     force: bool = False,
     threads: Optional[int] = None,
@@ -461,7 +466,7 @@ def update(
 ) -> Verification:
     """Brings the record of a tree up to date, and returns what changed. Files that look unchanged
     are not read, except for as many of them as `reread` says: `"5%"`, `"20G"`, `"30m"`. With more
-    than `max_changed` changes (`"100"`, `"5%"`) nothing is written: the reason is in `refused`, and
+    than `max_changed` changes (`100`, `"5%"`) nothing is written: the reason is in `refused`, and
     `complete` raises. A damaged file keeps the digest that it had, unless it is accepted.
 
     >>> import bit_crafts
@@ -473,7 +478,8 @@ def update(
     (1, True)
     """
     means = call(threads, cancel, progress)
-    job = _native.update(root, manifest, reread, max_changed, accept_damaged, force, means)
+    limit = None if max_changed is None else str(max_changed)
+    job = _native.update(root, manifest, reread, limit, accept_damaged, force, means)
     return job.result(reporter(progress))
 
 
@@ -482,7 +488,7 @@ def iter_update(
     manifest: PathArg,
     *,
     reread: Optional[str] = None,
-    max_changed: Optional[str] = None,
+    max_changed: Union[int, str, None] = None,
     accept_damaged: bool = False,
     force: bool = False,
     threads: Optional[int] = None,
@@ -501,7 +507,8 @@ def iter_update(
     True
     """
     means = call(threads, cancel, progress, streams=True)
-    job = _native.update(root, manifest, reread, max_changed, accept_damaged, force, means)
+    limit = None if max_changed is None else str(max_changed)
+    job = _native.update(root, manifest, reread, limit, accept_damaged, force, means)
     return Stream(job, progress)
 
 
@@ -510,7 +517,7 @@ def diff(
     new: PathArg,
     *,
     mode: Mode = "strict",
-    ignore: Iterable[str] = (),
+    ignore: Union[str, Iterable[str]] = (),
     cancel: Optional[Cancel] = None,
     progress: ProgressArg = None,
 ) -> Verification:
@@ -523,7 +530,7 @@ def diff(
     True
     """
     means = call(None, cancel, progress)
-    return _native.diff(old, new, mode, list(ignore), means).result(reporter(progress))
+    return _native.diff(old, new, mode, ignore, means).result(reporter(progress))
 
 
 def iter_diff(
@@ -531,7 +538,7 @@ def iter_diff(
     new: PathArg,
     *,
     mode: Mode = "strict",
-    ignore: Iterable[str] = (),
+    ignore: Union[str, Iterable[str]] = (),
     cancel: Optional[Cancel] = None,
     progress: ProgressArg = None,
 ) -> Stream[Change, Verification]:
@@ -545,7 +552,7 @@ def iter_diff(
     [('added', 'a.jpg'), ('added', 'b.jpg'), ('added', 'c.raw')]
     """
     means = call(None, cancel, progress, streams=True)
-    return Stream(_native.diff(old, new, mode, list(ignore), means), progress)
+    return Stream(_native.diff(old, new, mode, ignore, means), progress)
 
 
 def restore(
@@ -553,7 +560,7 @@ def restore(
     manifest: PathArg,
     copies: PathsArg = (),
     *,
-    only: Optional[Iterable[Literal["damaged", "removed", "modified"]]] = None,
+    only: Union[Loss, Iterable[Loss], None] = None,
     discard_damaged: bool = False,
     trust_metadata: bool = False,
     dry_run: bool = False,
@@ -577,12 +584,11 @@ def restore(
     ['backup/photos/c.raw']
     """
     means = call(threads, cancel, progress)
-    losses = None if only is None else list(only)
     job = _native.restore(
         root,
         manifest,
         copies,
-        losses,
+        only,
         discard_damaged,
         trust_metadata,
         dry_run,

@@ -29,8 +29,8 @@ class ProgressBar(Protocol):
 
 
 #: A function that is called with a `Progress`, ten times a second and at the end, or a bar of tqdm.
-#: A bar with `unit="B"` counts bytes, any other files. It is called by the thread that waits for the
-#: result. An exception in it ends the job.
+#: A bar with `unit="B"` counts bytes, any other files; it may count several jobs. It is called by the
+#: thread that waits for the result. An exception in it ends the job.
 ProgressArg = Union[Callable[[Progress], object], ProgressBar, None]
 
 Report = Callable[[int, int, Optional[int], Optional[int]], object]
@@ -43,6 +43,8 @@ def reporter(progress: ProgressArg) -> Optional[Report]:
         return None
     if hasattr(progress, "update") and hasattr(progress, "total"):
         return _of_bar(cast(ProgressBar, progress))
+    if isinstance(progress, type) and hasattr(progress, "update"):
+        raise TypeError(f"progress: expected a bar, not the class {progress.__name__} itself")
     if callable(progress):
         call = progress
         return lambda *now: call(Progress(*now))
@@ -52,12 +54,16 @@ def reporter(progress: ProgressArg) -> Optional[Report]:
 
 def _of_bar(bar: ProgressBar) -> Report:
     counts_bytes = getattr(bar, "unit", None) == "B"
+    # It may count several jobs, one after the other, and its total may be that of all of them.
+    before, whole, counted = bar.n, bar.total, 0
 
     def report(files: int, bytes: int, files_total: Optional[int], total: Optional[int]) -> None:
+        nonlocal counted
         done, all = (bytes, total) if counts_bytes else (files, files_total)
         if all is not None:
-            bar.total = all
-        bar.update(done - bar.n)
+            bar.total = max(before + all, whole or 0)
+        step, counted = done - counted, done
+        bar.update(step)
 
     return report
 
@@ -82,7 +88,7 @@ def call(
 class Stream(Generic[T, R]):
     """Items of a job, one by one, while it is at work: an iterator, and a context manager that ends
     the job early. The job waits while thousands of items are not taken, and ends once nothing holds
-    the stream nor an iterator over it.
+    the stream nor an iterator over it. One thread takes items at a time.
 
     After an exception there are no more items, as with a generator: a loop that goes on ends at once.
     `result` tells the two ends apart, as it raises the exception of a job that failed again.

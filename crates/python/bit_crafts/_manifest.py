@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _native
 from ._errors import UsageError
@@ -26,8 +26,8 @@ class Manifest:
     >>> [entry.path for entry in record if entry.kind == "file"]
     ['a.jpg', 'b.jpg', 'c.raw']
 
-    pandas, polars and DuckDB take it as a table, where pyarrow is there:
-    `polars.from_arrow(record)`.
+    polars and DuckDB take it as a table, where pyarrow is there: `polars.DataFrame(record)`, and
+    `duckdb.sql("from record")`. pandas takes `record.arrow().read_pandas()`.
     """
 
     def __init__(self, path: PathArg, *, cancel: Optional[_native.Cancel] = None) -> None:
@@ -43,7 +43,7 @@ class Manifest:
         return Stream(_native.entries(self._path, call(None, self._cancel, None, True)), None)
 
     def arrow(
-        self, *, columns: Optional[Sequence[str]] = None, batch_size: int = 65536
+        self, *, columns: Union[str, Sequence[str], None] = None, batch_size: int = 65536
     ) -> pyarrow.RecordBatchReader:
         """Returns the entries as batches of Arrow; see `read_manifest`."""
         return read_manifest(
@@ -57,7 +57,7 @@ class Manifest:
 def read_manifest(
     path: PathArg,
     *,
-    columns: Optional[Sequence[str]] = None,
+    columns: Union[str, Sequence[str], None] = None,
     batch_size: int = 65536,
     cancel: Optional[_native.Cancel] = None,
 ) -> pyarrow.RecordBatchReader:
@@ -97,6 +97,8 @@ def read_manifest(
         "found": pa.string(),
         "error": pa.string(),
     }
+    if isinstance(columns, str):
+        columns = [columns]
     wanted = list(types) if columns is None else list(columns)
     for name in wanted:
         if name not in types:

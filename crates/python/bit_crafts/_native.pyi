@@ -1,6 +1,6 @@
 """The compiled half: functions that start jobs, and what waits for them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Optional, SupportsIndex, TypeVar, Union, final, overload
 
 from typing_extensions import Buffer
@@ -11,7 +11,10 @@ from ._paths import PathArg, PathsArg
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
-_Words = Sequence[str]
+_Words = Union[str, Iterable[str]]
+
+__version__: str
+
 _Filter = Mapping[str, Any]
 
 @final

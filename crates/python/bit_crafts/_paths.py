@@ -52,9 +52,9 @@ class CopyOptions(Filter, total=False):
     read_back: Literal["none", "read", "media"]
     #: Data that is forced to the disk, and when.
     durability: Literal["none", "end", "batch", "file"]
-    #: Metadata to give: `all`, `none`, or some of `mode`, `owner`, `times`, `xattrs` and `links` with
-    #: commas between them.
-    preserve: str
+    #: Metadata to give: `all`, `none`, or some of `mode`, `owner`, `times`, `xattrs` and `links`, with
+    #: commas between them or as a list.
+    preserve: Union[str, Iterable[str]]
     #: Use of shared blocks, and of holes.
     reflink: Literal["auto", "always", "never"]
     sparse: Literal["auto", "always", "never"]

@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::errors::usage;
 use crate::items::{Item, Items, ResultClass};
 use crate::job::{Call, Each, Job, Outcome};
-use crate::options::{Filter, Named, choice, either};
+use crate::options::{Filter, Named, WordsArg, choice, either, of_argument};
 use crate::paths::{PathArg, PathsArg, bytes_object, path_object};
 
 /// Starts `copy`.
@@ -83,7 +83,7 @@ pub(crate) fn restore(
     root: PathArg,
     manifest: PathArg,
     copies: PathsArg,
-    only: Option<Vec<String>>,
+    only: Option<WordsArg>,
     discard_damaged: bool,
     trust_metadata: bool,
     dry_run: bool,
@@ -91,7 +91,7 @@ pub(crate) fn restore(
     force: bool,
     call: Call,
 ) -> PyResult<Job> {
-    let only = only.map(|words| {
+    let only = only.map(|WordsArg(words)| {
         let words = words.iter();
         let losses = words.map(|word| choice(py, "only", word, &Loss::ALL, Loss::name));
         losses.collect::<PyResult<Vec<_>>>()
@@ -126,41 +126,53 @@ fn options_of(
     let mut paths = None;
     for (name, value) in given.iter() {
         let name: String = name.extract()?;
-        let word = || value.extract::<String>();
-        match &*name {
-            "exactly" => options.target = either(value.extract()?, [Target::Cp, Target::Exactly]),
-            "on_conflict" => {
-                let all = OnConflict::ALL;
-                options.on_conflict = choice(py, &name, &word()?, &all, OnConflict::name)?;
+        let mut set = || -> PyResult<bool> {
+            let word = || value.extract::<String>();
+            match &*name {
+                "exactly" => {
+                    options.target = either(value.extract()?, [Target::Cp, Target::Exactly])
+                }
+                "on_conflict" => {
+                    let all = OnConflict::ALL;
+                    options.on_conflict = choice(py, &name, &word()?, &all, OnConflict::name)?;
+                }
+                "read_back" => {
+                    options.read_back =
+                        choice(py, &name, &word()?, &ReadBack::ALL, ReadBack::name)?;
+                }
+                "durability" => {
+                    let all = Durability::ALL;
+                    options.durability = choice(py, &name, &word()?, &all, Durability::name)?;
+                }
+                "preserve" => {
+                    let list = Preserve::parse(&value.extract::<WordsArg>()?.0.join(","));
+                    options.preserve =
+                        list.map_err(|text| usage(py, &format!("preserve: {text}")))?;
+                }
+                "reflink" => options.reflink = choice(py, &name, &word()?, &When::ALL, When::name)?,
+                "sparse" => options.sparse = choice(py, &name, &word()?, &When::ALL, When::name)?,
+                "algorithm" => {
+                    options.algorithm = value.extract::<Option<Named>>()?.map(|one| one.0)
+                }
+                "manifest" => {
+                    options.manifest = match value.extract::<bool>() {
+                        Ok(true) => ManifestPlace::Destination,
+                        Ok(false) => ManifestPlace::None,
+                        Err(_) => ManifestPlace::File(value.extract::<PathArg>()?.0),
+                    };
+                }
+                "replace_manifest" => options.replace_manifest = value.extract()?,
+                "strict" => options.strict = value.extract()?,
+                "restart" => options.restart = value.extract()?,
+                "dry_run" => options.dry_run = value.extract()?,
+                "state" => options.state = value.extract::<Option<PathArg>>()?.map(|one| one.0),
+                "paths" => paths = value.extract::<Option<PathsArg>>()?.map(|list| list.0),
+                _ => return Ok(false),
             }
-            "read_back" => {
-                options.read_back = choice(py, &name, &word()?, &ReadBack::ALL, ReadBack::name)?;
-            }
-            "durability" => {
-                let all = Durability::ALL;
-                options.durability = choice(py, &name, &word()?, &all, Durability::name)?;
-            }
-            "preserve" => {
-                let list = Preserve::parse(&word()?);
-                options.preserve = list.map_err(|text| usage(py, &format!("preserve: {text}")))?;
-            }
-            "reflink" => options.reflink = choice(py, &name, &word()?, &When::ALL, When::name)?,
-            "sparse" => options.sparse = choice(py, &name, &word()?, &When::ALL, When::name)?,
-            "algorithm" => options.algorithm = value.extract::<Option<Named>>()?.map(|one| one.0),
-            "manifest" => {
-                options.manifest = match value.extract::<bool>() {
-                    Ok(true) => ManifestPlace::Destination,
-                    Ok(false) => ManifestPlace::None,
-                    Err(_) => ManifestPlace::File(value.extract::<PathArg>()?.0),
-                };
-            }
-            "replace_manifest" => options.replace_manifest = value.extract()?,
-            "strict" => options.strict = value.extract()?,
-            "restart" => options.restart = value.extract()?,
-            "dry_run" => options.dry_run = value.extract()?,
-            "state" => options.state = value.extract::<Option<PathArg>>()?.map(|one| one.0),
-            "paths" => paths = value.extract::<Option<PathsArg>>()?.map(|list| list.0),
-            _ => filter.set(&name, &value)?,
+            Ok(true)
+        };
+        if !set().map_err(|error| of_argument(py, &name, error))? {
+            filter.set(&name, &value)?;
         }
     }
     Ok((options.walk(filter.0), paths))

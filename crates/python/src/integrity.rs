@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::items::{Item, Items, ResultClass};
 use crate::job::{Call, Job, Outcome};
-use crate::options::{Filter, Named, choice, either, parsed};
+use crate::options::{Filter, Named, WordsArg, choice, either, parsed};
 use crate::paths::{PathArg, bytes_object};
 
 /// Starts `manifest`.
@@ -40,7 +40,7 @@ pub(crate) fn verify(
     root: PathArg,
     manifest: PathArg,
     mode: &str,
-    ignore: Vec<String>,
+    ignore: WordsArg,
     force: bool,
     call: Call,
 ) -> PyResult<Job> {
@@ -96,7 +96,7 @@ pub(crate) fn diff(
     old: PathArg,
     new: PathArg,
     mode: &str,
-    ignore: Vec<String>,
+    ignore: WordsArg,
     call: Call,
 ) -> PyResult<Job> {
     let rules = rules(py, mode, &ignore)?;
@@ -111,9 +111,9 @@ pub(crate) fn diff(
     })
 }
 
-fn rules(py: Python<'_>, mode: &str, ignore: &[String]) -> PyResult<CompareRules> {
+fn rules(py: Python<'_>, mode: &str, ignore: &WordsArg) -> PyResult<CompareRules> {
     let mode = choice(py, "mode", mode, &CompareMode::ALL, CompareMode::name)?;
-    let ignore = match ignore {
+    let ignore = match &ignore.0[..] {
         [] => Fields::NONE,
         names => parsed(py, &names.join(","))?,
     };

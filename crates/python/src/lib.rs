@@ -35,6 +35,7 @@ mod _native {
     /// would be of another one, and its objects must never meet.
     #[pymodule_init]
     fn belong_to_one_interpreter(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         static HOME: OnceLock<usize> = OnceLock::new();
         let sys = module.py().import("sys")?.as_ptr() as usize;
         match *HOME.get_or_init(|| sys) == sys {

@@ -40,6 +40,30 @@ impl<'py> FromPyObject<'_, 'py> for Algorithms {
     }
 }
 
+/// One word, or several, as an argument.
+pub(crate) struct WordsArg(pub(crate) Vec<String>);
+
+impl<'py> FromPyObject<'_, 'py> for WordsArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<WordsArg> {
+        // Its letters are no words.
+        if object.is_instance_of::<PyString>() {
+            return Ok(WordsArg(vec![object.extract()?]));
+        }
+        let words = object.try_iter()?.map(|word| word?.extract());
+        words.collect::<PyResult<_>>().map(WordsArg)
+    }
+}
+
+/// Puts the name of an argument before what is wrong with its type.
+pub(crate) fn of_argument(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
+    match error.is_instance_of::<PyTypeError>(py) {
+        true => PyTypeError::new_err(format!("{name}: {}", error.value(py))),
+        false => error,
+    }
+}
+
 /// Parses a word.
 pub(crate) fn parsed<T: FromStr<Err: ToString>>(py: Python<'_>, text: &str) -> PyResult<T> {
     text.parse()
@@ -89,6 +113,18 @@ impl<'py> FromPyObject<'_, 'py> for Filter {
 impl Filter {
     /// Sets what this keyword argument is for.
     pub(crate) fn set(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        match self.knows(name, value) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let text = format!("unexpected keyword argument '{name}'");
+                Err(PyTypeError::new_err(text))
+            }
+            Err(error) => Err(of_argument(value.py(), name, error)),
+        }
+    }
+
+    /// Returns false if there is no such argument, or sets what it is for.
+    fn knows(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         let walk = &mut self.0;
         match name {
             "include" => walk.include = globs(value)?,
@@ -110,12 +146,9 @@ impl Filter {
             "max_size" => walk.max_size = value.extract()?,
             "newer" => walk.newer = value.extract()?,
             "older" => walk.older = value.extract()?,
-            _ => {
-                let text = format!("unexpected keyword argument '{name}'");
-                return Err(PyTypeError::new_err(text));
-            }
+            _ => return Ok(false),
         }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -1,7 +1,9 @@
 """What all jobs have in common: paths, errors, progress, cancellation, threads, processes."""
 
+import collections.abc
 import errno
 import gc
+import importlib.metadata
 import os
 import pathlib
 import pickle
@@ -98,6 +100,10 @@ def check_unread(kind: type) -> None:
     assert caught.value.__cause__ == hashed.errors[0] or str(hashed.errors[0]) in str(caught.value)
 
 
+def test_the_version_is_that_of_the_wheel() -> None:
+    assert bit_crafts.__version__ == importlib.metadata.version("bit-crafts")
+
+
 def test_a_mistake_of_the_caller_is_a_value_error() -> None:
     for mistake in (
         lambda: bit_crafts.hash([]),
@@ -130,6 +136,35 @@ def test_a_mistake_of_the_caller_is_a_value_error() -> None:
         bit_crafts.hash("photos", cancel=threading.Event())
     with pytest.raises(OverflowError):
         bit_crafts.hash("photos", min_size=-1)
+
+
+def test_a_wrong_type_names_its_argument() -> None:
+    for mistake, name in (
+        (lambda: bit_crafts.hash("photos", min_size="1K"), "min_size"),
+        (lambda: bit_crafts.copy("photos", "x", strict="no"), "strict"),
+        (lambda: bit_crafts.copy("photos", "x", newer=1.5), "newer"),
+    ):
+        with pytest.raises(TypeError, match=f"^{name}: "):
+            mistake()
+
+
+def test_one_word_is_a_list_of_one() -> None:
+    bit_crafts.manifest("photos", "record")
+    os.utime("photos/a.jpg", ns=(1, 1))
+
+    def fields(**options: object) -> set[str]:
+        verified = bit_crafts.verify("photos", "record", mode="meta", **options)
+        return {difference.field for change in verified for difference in change.differences}
+
+    assert "mtime" in fields()
+    assert fields(ignore="mtime") == fields(ignore=["mtime"]) == fields() - {"mtime"}
+    restored = bit_crafts.restore("photos", "record", only="removed", dry_run=True)
+    assert len(restored.repaired) == len(restored.missing) == 0
+    copied = bit_crafts.copy("photos", "copy", preserve=["mode", "owner"], manifest=False)
+    assert copied.complete() and os.stat("copy/a.jpg").st_mtime_ns != 1
+    os.remove("photos/c.raw")
+    refused = bit_crafts.update("photos", "record", max_changed=0)
+    assert refused.refused and "at most 0 may" in refused.refused
 
 
 def test_what_is_refused_names_the_way_out() -> None:
@@ -166,6 +201,7 @@ def test_sequences_of_results() -> None:
     assert files == bit_crafts.hash("photos").files and files != ()
     assert files.index(files[1]) == 1 and files.count(files[1]) == 1 and files[2] in files
     assert [file.size for file in files] == [7, 7, 5]
+    assert isinstance(files, collections.abc.Sequence)
     with pytest.raises(IndexError):
         files[3]
     with pytest.raises(TypeError):
@@ -195,6 +231,20 @@ def test_progress_takes_a_bar(many: pathlib.Path, unit: str, count: int) -> None
         hashed = bit_crafts.hash(many, progress=bar)
         assert bar.n == (count or hashed.bytes)
         assert bar.total == count
+
+
+def test_a_bar_counts_one_job_after_the_other(many: pathlib.Path) -> None:
+    tqdm = pytest.importorskip("tqdm", reason="tqdm is not installed")
+    with open(os.devnull, "w") as out:
+        with tqdm.tqdm(file=out) as bar:
+            for tree in (many, "photos"):
+                bit_crafts.hash(tree, progress=bar)
+            assert bar.n == bar.total == 10003
+        with tqdm.tqdm(file=out, total=20000) as bar:
+            bit_crafts.hash(many, progress=bar)
+            assert (bar.n, bar.total) == (10000, 20000)
+    with pytest.raises(TypeError, match="the class tqdm itself"):
+        bit_crafts.hash("photos", progress=tqdm.tqdm)
 
 
 def test_an_exception_of_progress_ends_the_job(many: pathlib.Path) -> None:

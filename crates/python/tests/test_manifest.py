@@ -67,6 +67,37 @@ def test_arrow_is_read_by_others(many: pathlib.Path) -> None:
     assert pa.RecordBatchReader.from_stream(record).read_all().num_rows == 10021
     with pytest.raises(bit_crafts.UsageError, match="colour"):
         bit_crafts.read_manifest("record.zst", columns=["colour"])
+    assert bit_crafts.read_manifest("record.zst", columns="size").read_all().num_columns == 1
+
+
+def test_a_record_is_a_table_for_polars(many: pathlib.Path) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    bit_crafts.manifest(many, "record")
+    record = bit_crafts.Manifest("record")
+    for frame in (polars.DataFrame(record), polars.from_arrow(record.arrow())):
+        assert frame.shape == (10021, 17)
+    assert polars.DataFrame(bit_crafts.hash(many).files).columns == ["path", "size", "digests"]
+
+
+def test_a_record_is_a_table_for_duckdb(many: pathlib.Path) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+    bit_crafts.manifest(many, "record")
+    record = bit_crafts.Manifest("record")
+    # It is read again for each question.
+    assert record.header
+    for _ in range(2):
+        [row] = duckdb.sql("select count(*), sum(size) from record where kind = 'file'").fetchall()
+        assert row == (10000, sum(file.size for file in bit_crafts.hash(many)))
+
+
+def test_a_record_is_a_table_for_pandas(many: pathlib.Path) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    bit_crafts.manifest(many, "record")
+    frame = bit_crafts.Manifest("record").arrow().read_pandas()
+    assert frame[frame.kind == "file"].groupby("digest").size().max() == 10
 
 
 def test_a_batch_ends_before_it_fills_the_memory() -> None:
