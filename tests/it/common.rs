@@ -1,7 +1,5 @@
 //! Shortcuts for running `bc` in a tree.
 
-use std::process::Command;
-
 use bc_testkit::{Run, TestTree};
 
 /// Path of the binary under test.
@@ -40,7 +38,7 @@ pub fn alone(test: &str) -> bool {
     if std::env::var_os(CHILD).is_some() {
         return true;
     }
-    let child = Command::new(std::env::current_exe().unwrap())
+    let child = bc_testkit::own_program()
         .args(["--exact", test])
         .env(CHILD, "1")
         .output()

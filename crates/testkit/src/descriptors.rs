@@ -45,7 +45,6 @@ mod tests {
 
     #[test]
     fn a_low_limit_does_not_stay_where_it_may_be_raised() {
-        let program = std::env::current_exe().unwrap();
         // In a process of its own: a limit is that of all tests.
         if std::env::var_os("OF_A_LOW_LIMIT").is_some() {
             assert!(super::raise_descriptors() > 20);
@@ -54,11 +53,12 @@ mod tests {
             return;
         }
         let tree = TestTree::new();
-        let line = "ulimit -S -n 20 && exec \"$0\" --exact \"$1\"";
+        let line = "ulimit -S -n 20 && exec \"$@\"";
         let name = "descriptors::tests::a_low_limit_does_not_stay_where_it_may_be_raised";
         tree.run("sh")
-            .args(["-c", line])
-            .args([program.as_os_str(), name.as_ref()])
+            .args(["-c", line, "sh"])
+            .args(crate::own_words())
+            .args(["--exact", name])
             .env("OF_A_LOW_LIMIT", "1")
             .go()
             .code(0)

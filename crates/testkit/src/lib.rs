@@ -35,6 +35,7 @@ mod fuse_disk;
 pub mod hostile;
 mod loop_disk;
 mod privilege;
+mod program;
 mod pty;
 pub mod reference;
 mod remove;
@@ -57,6 +58,7 @@ pub use fuse_disk::{
 };
 pub use loop_disk::{LoopDisk, loop_disk, loop_disk_with};
 pub use privilege::{NOBODY, as_nobody, is_root};
+pub use program::{own_program, own_words, runner, words_of};
 pub use pty::{Pty, PtySession};
 pub use remove::remove_tree;
 pub use rng::Rng;

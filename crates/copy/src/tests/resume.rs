@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use bc_fs::mount::mount_number;
 use bc_pool::Cancel;
 use bc_walk::job::ErrorKind;
 
@@ -303,6 +304,11 @@ fn what_was_forced_to_the_disk_is_not_read_again() {
         (Durability::None, false),
     ] {
         let ground = Ground::new();
+        let folder = std::fs::File::open(ground.at("")).unwrap();
+        if !is_cut && mount_number(&folder).unwrap_or(0) == 0 {
+            bc_testkit::left_out("without a power cut: the system gives mounts no numbers");
+            continue;
+        }
         ground.write("from/a", b"content");
         ground.write("from/b", b"other");
         ground.write("to/b", b"mine");

@@ -7,7 +7,7 @@ use std::process::Command;
 use bc_integrity::change::Class;
 use bc_integrity::fields::CompareMode;
 use bc_integrity::{Conclusion, Damaged};
-use bc_testkit::{TestTree, as_nobody, copy_program, is_root};
+use bc_testkit::{TestTree, as_nobody, copy_program, is_root, words_of};
 
 use crate::support::{
     How, an_update, diffed, entry, lines, manifest_of, mode, record, recorded, rot, updated,
@@ -24,8 +24,9 @@ pub fn done_as_nobody(test: &str) -> bool {
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let program = dir.path().join("tests");
     copy_program(&std::env::current_exe().unwrap(), &program).unwrap();
-    let mut command = Command::new(&program);
-    command.current_dir(dir.path()).args(["--exact", test]);
+    let words = words_of(program);
+    let mut command = Command::new(&words[0]);
+    command.current_dir(dir.path()).args(&words[1..]).args(["--exact", test]);
     let output = as_nobody(&mut command).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(

@@ -123,7 +123,7 @@ pub(super) fn spawn_crew(tree: &TestTree, action: &str, workers: usize, point: &
 }
 
 fn command(tree: &TestTree, action: &str, point: &Point) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = bc_testkit::own_program();
     command
         .args(["--exact", "tests::crash::child", "--nocapture"])
         .env(TREE, tree.path())

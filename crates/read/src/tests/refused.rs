@@ -139,7 +139,7 @@ fn missing_newer_calls_are_done_without() {
 fn few_descriptors_are_enough() {
     const CHILD: &str = "BC_READ_FEW_DESCRIPTORS";
     if std::env::var_os(CHILD).is_none() {
-        let child = std::process::Command::new(std::env::current_exe().unwrap())
+        let child = bc_testkit::own_program()
             .args(["--exact", "tests::refused::few_descriptors_are_enough"])
             .env(CHILD, "1")
             .output()

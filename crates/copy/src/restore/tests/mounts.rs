@@ -27,7 +27,7 @@ fn is_outside(test: &str) -> bool {
         }
         let output = Command::new("unshare")
             .arg(flags)
-            .arg(std::env::current_exe().unwrap())
+            .args(bc_testkit::own_words())
             .args(["--exact", &format!("restore::tests::mounts::{test}")])
             .arg("--nocapture")
             .env(INSIDE, "1")

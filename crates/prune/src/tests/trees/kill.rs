@@ -1,7 +1,7 @@
 //! The process is killed before every system call that changes something: while a directory goes, and
 //! while it comes back.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use super::*;
 use crate::tests::crash::{died, kills, survived};
@@ -59,7 +59,7 @@ fn spawn(tree: &TestTree, name: &str, point: &Point, more: &[(&str, String)]) ->
         "move" => format!("move:{}", tree.scratch("moved").display()),
         name => name.to_owned(),
     };
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = bc_testkit::own_program();
     command
         .args(["--exact", "tests::trees::kill::child", "--nocapture"])
         .env(TREE, tree.path())

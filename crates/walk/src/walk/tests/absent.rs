@@ -4,6 +4,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
+use bc_testkit::words_of;
+
 use super::*;
 use crate::{ErrorKind, ExactPaths, Globs, Hidden};
 
@@ -99,7 +101,9 @@ fn done_as_nobody(test: &str) -> bool {
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let program = dir.path().join("tests");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    let output = Command::new(&program)
+    let words = words_of(program);
+    let output = Command::new(&words[0])
+        .args(&words[1..])
         .args(["--exact", &format!("walk::tests::absent::{test}")])
         .env("TMPDIR", dir.path())
         .current_dir(dir.path())

@@ -70,11 +70,12 @@ fn in_a_mount_namespace(tree: &Tree, script: &str, test: &str) {
         let output = Command::new("unshare")
             .args([flags, "sh", "-ec"])
             .arg(format!(
-                "cd \"$0\"; {script}; cd /; exec \"$1\" --exact \"$2\" --nocapture"
+                "cd \"$0\"; {script}; cd /; exec \"$@\""
             ))
             .arg(tree.0.path())
-            .arg(std::env::current_exe().unwrap())
-            .arg(format!("walk::tests::mounts::{test}"))
+            .args(bc_testkit::own_words())
+            .args(["--exact", &format!("walk::tests::mounts::{test}")])
+            .arg("--nocapture")
             .env(TREE, tree.0.path())
             .output()
             .unwrap();
