@@ -566,11 +566,18 @@ fn an_owner_that_cannot_be_given_keeps_the_source() {
     std::os::unix::fs::chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
     std::os::unix::fs::chown(t.join("r"), Some(NOBODY), Some(NOBODY)).unwrap();
     let line = format!("move r {}", disk.join("to").display());
-    for _ in 0..2 {
-        let out = t.bc_line(&line).as_nobody().go();
-        out.code(1).stderr_has("lacks some of its metadata");
-        assert!(t.exists("r/file"));
+    let dry = t.bc_line(&format!("{line} --dry-run")).as_nobody().go();
+    let out = t.bc_line(&line).as_nobody().go();
+    for out in [&dry, &out] {
+        out.code(1)
+            .stderr_has("to/file: chown: Operation not permitted")
+            .stderr_has("r/file: remove: stays: its copy lacks some of its metadata");
+        assert_eq!(out.error_text().matches("chown").count(), 1, "{out}");
     }
+    assert!(t.exists("r/file"));
+    let out = t.bc_line(&line).as_nobody().go();
+    out.code(1).stderr_has("lacks some of its metadata");
+    assert!(t.exists("r/file"));
     let line = line.replace("move", "move --allow-lossy");
     t.bc_line(&line).as_nobody().go();
     assert!(!t.exists("r/file"));

@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 
+use bc_fs::caller::{Caller, FileOwner};
 use bc_fs::dirfd::may_rename;
 use bc_fs::path::split;
 use bc_walk::{Error, FileKind, FileStat};
@@ -15,7 +16,7 @@ use crate::destination::warn_of_space;
 use crate::event::EntryReport;
 use crate::job::Job;
 use crate::links::HardLinks;
-use crate::meta::stat_at;
+use crate::meta::{LostMeta, stat, stat_at};
 use crate::options::When;
 use crate::place::{DestDir, EntryPlace, Over};
 use crate::plan::makes_dir;
@@ -105,6 +106,9 @@ impl Worker<'_> {
             true => room_for(job, &self.open(item)?.stat),
             false => 0,
         };
+        if job.plan.options.moves && (made.is_read || job.plan.tree.kind(item) != FileKind::File) {
+            self.foresee_owner(item, target);
+        }
         let Some(dir) = &made.dir else {
             return Ok(room);
         };
@@ -119,6 +123,39 @@ impl Worker<'_> {
             taken.map_err(|failed| job.refused(target, failed.op, failed.errno))?;
         }
         Ok(room)
+    }
+
+    /// Reports that the copy of a source which is to go could not be given its owner.
+    fn foresee_owner(&mut self, item: RootItem, target: &[u8]) {
+        let job = self.job;
+        let source = job.plan.walked(item).filter(|_| {
+            let is_copied = !job.has_link(item);
+            job.plan.options.preserve.owner && is_copied
+        });
+        let Some(source) = source else {
+            return;
+        };
+        let caller = self.caller.take().unwrap_or_else(Caller::own);
+        let owner = FileOwner {
+            uid: source.uid,
+            gid: source.gid,
+        };
+        // Its group may be that of the closest directory which is there.
+        let given = caller.may_give(None, owner).or_else(|errno| {
+            let mut below = split(target).0;
+            let above = loop {
+                match self.try_dir(below) {
+                    Err(_) if !below.is_empty() => below = split(below).0,
+                    found => break found,
+                }
+            };
+            let above = above.and_then(|dir| stat(&dir.fd)).map_err(|_| errno)?;
+            caller.may_give(Some(&above), owner)
+        });
+        self.caller = Some(caller);
+        if let Err(errno) = given {
+            job.lost(item, &mut vec![LostMeta { op: "chown", errno }]);
+        }
     }
 
     /// The same of a link or node, which is reported then.

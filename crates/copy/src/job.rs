@@ -36,7 +36,7 @@ use crate::resume::journal::{Free, Log};
 use crate::resume::known::KnownWork;
 use crate::resume::record::{RootRecord, private_name};
 use crate::resume::stamp::{Systems, given};
-use crate::sources::{RootItem, SourceTree, shown_below};
+use crate::sources::{RootItem, SourceContent, SourceTree, shown_below};
 use crate::stage::JobId;
 use crate::stage::named::NamedEntries;
 
@@ -206,6 +206,15 @@ pub(crate) struct DestinationObserver<'a> {
 }
 
 impl JobPlan<'_> {
+    /// Returns the state in which an entry was walked.
+    pub(crate) fn walked(&self, item: RootItem) -> Option<FileStat> {
+        let root = self.tree.root(item).1;
+        match &*root.content {
+            SourceContent::Alone(..) => Some(root.source.stat.clone()),
+            _ => self.tree.stat(item),
+        }
+    }
+
     /// Returns the name of an entry's source, and its private one.
     pub(crate) fn source_names(&self, item: RootItem) -> Option<(&CStr, String)> {
         let root = place_of(&self.tree.root(item).1.source.path);
@@ -578,6 +587,11 @@ impl<'a> Job<'a> {
     /// Takes down that a source has its name at the destination, too.
     pub(crate) fn is_linked(&self, item: RootItem) {
         lock(&self.outcomes.linked).insert(item);
+    }
+
+    /// True if a source has its name at the destination, too.
+    pub(crate) fn has_link(&self, item: RootItem) -> bool {
+        lock(&self.outcomes.linked).contains(&item)
     }
 
     /// Returns the sources that have their names at the destination, too.

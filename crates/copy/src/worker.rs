@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::Digest;
 use bc_edit::metadata::FileMetadata;
+use bc_fs::caller::Caller;
 use bc_fs::dirfd::{OpenDirs, own_path};
 use bc_fs::known::MountSession;
 use bc_fs::mount::{Shows, traits_or_unknown};
@@ -75,6 +76,8 @@ pub(crate) struct Worker<'a> {
     queue: Queue,
     /// File systems of sources.
     pub(crate) met: Met,
+    /// User and groups of this process, once a dry run has asked for them.
+    pub(crate) caller: Option<Caller>,
 }
 
 impl<'a> Worker<'a> {
@@ -96,6 +99,7 @@ impl<'a> Worker<'a> {
             scratch: Vec::new(),
             queue: Queue::default(),
             met: Met::new(),
+            caller: None,
         }
     }
 

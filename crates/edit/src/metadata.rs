@@ -7,6 +7,7 @@ mod give;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use bc_fs::call::{self, point};
+use bc_fs::caller::FileOwner;
 use bc_fs::dirfd::own_path;
 use bc_fs::meta::{
     self, Attributed, FileStat, NoFile, XattrReader, Xattrs, exact_nanoseconds, is_clipped,
@@ -85,6 +86,14 @@ impl FileMetadata {
             atime_ns: exact_nanoseconds(stat.st_atime as i64, stat.st_atime_nsec as i64),
             mtime_ns: exact_nanoseconds(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
             xattrs: sorted(xattrs),
+        }
+    }
+
+    /// Returns owner and group.
+    pub fn owner(&self) -> FileOwner {
+        FileOwner {
+            uid: self.uid,
+            gid: self.gid,
         }
     }
 

@@ -10,6 +10,7 @@
 //!   directories open for those that come next; [`meta`] reads what is known of a file, its extended
 //!   attributes among that; [`call`](mod@call) says which call failed, closes files, and reports data
 //!   of a written file that could not be stored.
+//! - [`caller`] knows this process's user and groups, and what the kernel would refuse them.
 //! - [`compare`] reads two files side by side.
 //! - [`known`] judges if a file is the one that was recorded.
 //! - [`place`] finds the directory that a file is to be written to, and which users' links to
@@ -49,6 +50,7 @@ compile_error!(
 );
 
 pub mod call;
+pub mod caller;
 pub mod compare;
 pub mod dirfd;
 mod escape;

@@ -191,7 +191,7 @@ fn groups(job: &Job<'_>, linked: &HashSet<RootItem>) -> Vec<Vec<RootItem>> {
         if job.plan.tree.kind(item) == FileKind::Dir || job.outcomes.renamed.contains(&item) {
             continue;
         }
-        let several = walked(job, item).filter(|stat| stat.nlink > 1);
+        let several = job.plan.walked(item).filter(|stat| stat.nlink > 1);
         let several = several.filter(|_| !linked.contains(&item));
         let id = several.map(|stat| stat.id);
         match id.and_then(|id| of_file.get(&id).copied()) {
@@ -203,15 +203,6 @@ fn groups(job: &Job<'_>, linked: &HashSet<RootItem>) -> Vec<Vec<RootItem>> {
         }
     }
     groups
-}
-
-/// Returns the state in which an entry was walked.
-fn walked(job: &Job<'_>, item: RootItem) -> Option<FileStat> {
-    let root = job.plan.tree.root(item).1;
-    match &*root.content {
-        SourceContent::Alone(..) => Some(root.source.stat.clone()),
-        _ => job.plan.tree.stat(item),
-    }
 }
 
 impl<'r, 'j> Removal<'r, 'j> {
@@ -275,7 +266,7 @@ impl<'r, 'j> Removal<'r, 'j> {
         };
         let is_there = |name: &SourceName| {
             let now = Existing::at(&name.dir, name.name.to_bytes()).ok()?;
-            let then = walked(self.job, name.item)?;
+            let then = self.job.plan.walked(name.item)?;
             KeptSource::of(&now).filter(|_| now.stat.id == then.id)
         };
         let sources: Option<Vec<KeptSource>> = names.iter().map(is_there).collect();
@@ -592,7 +583,7 @@ impl<'r, 'j> Removal<'r, 'j> {
 
     /// Compares the open source, and all its names, with what was walked.
     fn source_now(&self, all: &[SourceName], held: Option<&HeldSource>) -> SourceNow {
-        let (Some(held), Some(then)) = (held, walked(self.job, all[0].item)) else {
+        let (Some(held), Some(then)) = (held, self.job.plan.walked(all[0].item)) else {
             return SourceNow::Gone;
         };
         let Ok(now) = stat(&held.file) else {
@@ -720,7 +711,7 @@ impl<'r, 'j> Removal<'r, 'j> {
     /// Compares what has no content with its copy.
     fn is_same_thing(&self, name: &SourceName, there: &FileStat) -> CopyNow {
         let text = |dir: &OwnedFd, name: &[u8]| rustix::fs::readlinkat(dir, name, Vec::new());
-        let Some(then) = walked(self.job, name.item) else {
+        let Some(then) = self.job.plan.walked(name.item) else {
             return CopyNow::Changed;
         };
         let same = then.kind() == there.kind()
@@ -745,7 +736,7 @@ impl<'r, 'j> Removal<'r, 'j> {
             let renamed = entry::rename_new(dir, name.name.as_c_str(), dir, private);
             let is_aside = || {
                 // Where the new name is a link, the old one may have been left.
-                let id = walked(self.job, name.item).map(|then| then.id);
+                let id = self.job.plan.walked(name.item).map(|then| then.id);
                 stat_at(dir, private).is_ok_and(|there| Some(there.id) == id)
             };
             *aside += usize::from(renamed.is_ok() || is_aside());
@@ -917,7 +908,7 @@ impl<'r, 'j> Removal<'r, 'j> {
         };
         let is_it = |dir: &OwnedFd, name: &CStr| {
             let there = stat_at(dir, name).ok()?;
-            Some(there.id == walked(job, item)?.id)
+            Some(there.id == job.plan.walked(item)?.id)
         };
         match is_it(&dir, &name) {
             Some(true) => {}

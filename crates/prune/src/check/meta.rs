@@ -8,13 +8,13 @@ use bc_edit::metadata::{
     ACCESS_ACL, CAPABILITIES, DEFAULT_ACL, FileMetadata, GivenMode, GivenParts, GivenTimes,
     MetadataPart, NotGiven, PresentAcl, SET_ID, Subject, is_given,
 };
+use bc_fs::caller::Caller;
 use bc_fs::dirfd;
 use bc_fs::meta::{self, Attributed, NoFile, XattrReader, is_clipped};
 use bc_walk::{FileKind, FileStat};
 use rustix::fs::{self, Mode};
 use rustix::io::Errno;
 
-use crate::check::caller::{Caller, FileOwner};
 use crate::skip::Skip;
 
 /// Reads the metadata of an open file in a known state, or of a link that is held as a place alone:
@@ -250,7 +250,7 @@ pub(crate) fn foresee(
     let mut made = metadata.clone();
     let mut refused = Vec::new();
     let mut note = |part: MetadataPart<'_>, errno| refused.push(said(&NotGiven { part, errno }));
-    let owned = caller.may_give(None, FileOwner::of(metadata)).is_ok();
+    let owned = caller.may_give(None, metadata.owner()).is_ok();
     if !owned {
         note(MetadataPart::Owner, Errno::PERM);
         // No owner, as it is not known which group the file would have.

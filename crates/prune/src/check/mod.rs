@@ -3,7 +3,6 @@
 //! looks for a pair, as [`plan`](crate::plan) asks for them.
 
 pub(crate) mod abilities;
-pub(crate) mod caller;
 pub(crate) mod compare;
 pub(crate) mod dir;
 pub(crate) mod freed;

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bc_fs::call::{self, FailedCall, point};
+use bc_fs::caller::{Caller, FileOwner};
 use bc_fs::meta;
 use bc_fs::mount::{Answer, Shows, basic_traits};
 use bc_pool::Cancel;
@@ -17,7 +18,7 @@ use bc_walk::{FileStat, Identity};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, StatxAttributes, StatxFlags, flock};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::check::caller::{Caller, FIXED, FileOwner, STUCK, denied};
+use crate::check::abilities::{FIXED, STUCK, denied};
 use crate::skip::Skip;
 
 /// A lock on a directory, given up when dropped.

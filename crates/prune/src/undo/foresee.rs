@@ -26,7 +26,7 @@ use super::next::Reversal;
 use super::{NamedEntry, Original, Undo, UndoOutcome, UndoneStep, fewer_links, find};
 use crate::act::moving::relocate::{MoveMethod, apart};
 use crate::check::abilities;
-use crate::check::caller::{FIXED, denied};
+use crate::check::abilities::{FIXED, denied};
 use crate::check::compare::mounts_differ;
 use crate::check::meta::{foresee, takes_attribute};
 use crate::check::open_file::OpenFile;

@@ -25,7 +25,6 @@ use super::{NamedEntry, Undo, UndoOutcome, find, is_taken_away};
 use crate::act::moving::copy::given;
 use crate::act::temp::{self, give_name};
 use crate::act::tree::rename_dir;
-use crate::check::caller::FileOwner;
 use crate::check::meta::{give_link_metadata, give_metadata, give_times, lacking, read_metadata};
 use crate::check::open_file::OpenFile;
 use crate::journal::{Index, JournalStep, TreeAction};
@@ -83,7 +82,7 @@ impl Undo<'_> {
     /// Returns the properties that a link would not be given.
     fn would_own(&self, metadata: &FileMetadata) -> Vec<String> {
         let refused = rustix::io::Errno::PERM;
-        match self.caller.may_give(None, FileOwner::of(metadata)).is_ok() {
+        match self.caller.may_give(None, metadata.owner()).is_ok() {
             true => Vec::new(),
             false => vec![not_given(refused)],
         }

@@ -3,20 +3,19 @@
 
 use std::cell::OnceCell;
 
-use bc_edit::metadata::{CAPABILITIES, FileMetadata};
-use bc_walk::FileStat;
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgroups};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities};
 
-use crate::skip::Skip;
+use crate::meta::FileStat;
 
 /// Bits of a mode, as in inode(7).
 const STICKY: u32 = 0o1000;
 const SET_GID: u32 = 0o2000;
 
 /// User, groups and capabilities of this process.
-pub(crate) struct Caller {
+#[derive(Debug)]
+pub struct Caller {
     uid: u32,
     /// Its groups.
     gids: Vec<u32>,
@@ -29,6 +28,7 @@ pub(crate) struct Caller {
 }
 
 /// The numbers that a user namespace has (user_namespaces(7)).
+#[derive(Debug)]
 enum Ids {
     All,
     /// Ranges, each a first number and a count; all others look like `nobody`, this number.
@@ -78,23 +78,16 @@ const NOBODY: u32 = 65_534;
 
 /// Owner and group of a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct FileOwner {
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
-}
-
-impl FileOwner {
-    /// Returns those that the metadata name.
-    pub(crate) fn of(metadata: &FileMetadata) -> FileOwner {
-        FileOwner {
-            uid: metadata.uid,
-            gid: metadata.gid,
-        }
-    }
+pub struct FileOwner {
+    /// User.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
 }
 
 impl Caller {
-    pub(crate) fn own() -> Caller {
+    /// Returns those that this process has now.
+    pub fn own() -> Caller {
         let uid = geteuid();
         let held = |sets: CapabilitySets| CapabilitySet::from_bits_retain(sets.effective.bits());
         let held = capabilities(None).map(held).unwrap_or(match uid.is_root() {
@@ -123,9 +116,9 @@ impl Caller {
     }
 
     /// Returns true if it may give a new file of its own an extended attribute of this name.
-    pub(crate) fn may_set(&self, name: &[u8]) -> bool {
+    pub fn may_set(&self, name: &[u8]) -> bool {
         let needed = match name {
-            CAPABILITIES => CapabilitySet::SETFCAP,
+            b"security.capability" => CapabilitySet::SETFCAP,
             name if name.starts_with(b"security.") || name.starts_with(b"trusted.") => {
                 CapabilitySet::SYS_ADMIN
             }
@@ -140,14 +133,14 @@ impl Caller {
 
     /// Returns true if it may act as the owner with a file of this one (`inode_owner_or_capable` in
     /// the kernel's `fs/inode.c`).
-    pub(crate) fn owns(&self, uid: u32) -> bool {
+    pub fn owns(&self, uid: u32) -> bool {
         uid == self.uid || self.is_fowner() && self.known()[0].has(uid)
     }
 
     /// Returns true if a name of a file of this owner and group can be removed from the directory:
     /// from a sticky one only the owners of either can (`__check_sticky` in the kernel's
     /// `fs/namei.c`).
-    pub(crate) fn may_remove(&self, dir: &FileStat, owner: FileOwner) -> bool {
+    pub fn may_remove(&self, dir: &FileStat, owner: FileOwner) -> bool {
         let is_owner = [dir.uid, owner.uid].contains(&self.uid);
         let is_above = || {
             let [users, groups] = self.known();
@@ -158,7 +151,10 @@ impl Caller {
 
     /// Proves that a file that it makes, in this directory if one is given, can get this owner and
     /// group (`chown_ok` and `chgrp_ok` in the kernel's `fs/attr.c`).
-    pub(crate) fn may_give(&self, dir: Option<&FileStat>, owner: FileOwner) -> Result<(), Errno> {
+    ///
+    /// # Errors
+    /// The one that `fchown` would have.
+    pub fn may_give(&self, dir: Option<&FileStat>, owner: FileOwner) -> Result<(), Errno> {
         let FileOwner { uid, gid } = owner;
         let [users, groups] = self.known();
         let own_group = || {
@@ -175,26 +171,11 @@ impl Caller {
     }
 
     /// Returns true if `fs.protected_hardlinks` is set, as it is nearly everywhere.
-    pub(crate) fn is_guarded(&self) -> bool {
+    pub fn is_guarded(&self) -> bool {
         *self.is_guarded.get_or_init(|| {
             let set = std::fs::read("/proc/sys/fs/protected_hardlinks");
             set.is_ok_and(|set| set.first() == Some(&b'1'))
         })
-    }
-}
-
-/// Reason why a name cannot be removed from a directory with such a mark.
-pub(crate) const FIXED: &str = "its directory is append-only or immutable (chattr)";
-
-/// Reason why a name cannot be removed from a sticky directory.
-pub(crate) const STUCK: &str = "its directory is sticky, and another user's";
-
-/// Returns the refusal that the kernel would give to this operation, with the reason.
-pub(crate) fn denied(op: &'static str, why: &'static str) -> Skip {
-    Skip::Denied {
-        op,
-        errno: Errno::PERM.raw_os_error(),
-        why,
     }
 }
 
