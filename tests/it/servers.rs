@@ -134,6 +134,23 @@ fn the_last_name_of_a_file_frees_what_the_dry_run_said() {
     }
 }
 
+/// What the kernel keeps of a file is out of date for a moment where a move has given it its name by a
+/// link: undo asks the server.
+#[test]
+fn what_was_moved_comes_back_at_once() {
+    let text =
+        "$BC dup prune --yes --force --keep=name:a --action=move:$M/dest --journal=$PWD/j $M >&2
+        $BC dup undo $PWD/j 2>&1 || true";
+    let tree = three();
+    tree.hard_link("low/b", "low/b2");
+    let Some(outcome) = behind(&tree, ("bindfs low $M", &["bindfs"]), text) else {
+        return;
+    };
+    let reported = format!("{}{}", outcome.text(), outcome.error_text());
+    assert!(reported.contains("3 restored"), "{reported}");
+    assert!(!reported.contains("not restored"), "{reported}");
+}
+
 /// A view gets another device number with each mount; the ctimes that it passes on are real, and
 /// show that it is no copy, wherever in the tree there is one that did not change.
 #[test]

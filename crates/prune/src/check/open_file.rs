@@ -17,7 +17,7 @@ use bc_fs::dirfd::{self, Access};
 use bc_fs::known::now_ns;
 use bc_fs::known::{COARSEST_STEP_NS, file_clock, possible_step};
 use bc_fs::lease::{self, Refused};
-use bc_fs::meta;
+use bc_fs::meta::{self, FullStat};
 use bc_fs::mount::{Answer, Shows, basic_traits};
 use bc_walk::{FileKind, FileStat, Identity, Stamp};
 use rustix::fs::{FlockOperation, StatxAttributes, flock};
@@ -189,7 +189,9 @@ pub(crate) fn open_again_in(
 /// Opens the regular file that the name leads to, whichever it is.
 fn open_any(dir: &Rc<Dir>, name: &CString, file: &FileRef) -> Result<OpenFile, Skip> {
     let opened = dirfd::open_file(dir, name, Access::Read)?;
-    let held = OpenFile::new(opened, Rc::clone(dir), name.clone(), file.path.clone())?;
+    let found = meta::stat_all(&opened)?;
+    let (dir, path) = (Rc::clone(dir), file.path.clone());
+    let held = OpenFile::new(opened, found, dir, name.clone(), path);
     if held.stat.kind() != FileKind::File {
         return Err(Skip::NotRegular);
     }
@@ -236,9 +238,8 @@ pub(crate) fn wait_past(ctime_ns: i64) {
 }
 
 impl OpenFile {
-    fn new(file: OwnedFd, dir: Rc<Dir>, name: CString, path: Vec<u8>) -> Result<OpenFile, Skip> {
-        let found = meta::stat_all(&file)?;
-        Ok(OpenFile {
+    fn new(file: OwnedFd, found: FullStat, dir: Rc<Dir>, name: CString, path: Vec<u8>) -> OpenFile {
+        OpenFile {
             path,
             dir,
             name,
@@ -253,7 +254,7 @@ impl OpenFile {
             leased: false,
             protected: false,
             flags: OnceCell::new(),
-        })
+        }
     }
 
     /// Holds the regular file that the name leads to now, whichever it is.
@@ -286,7 +287,11 @@ impl OpenFile {
             op: "dup",
             errno: error.raw_os_error().unwrap_or_default(),
         })?;
-        OpenFile::new(file, Dir::new(dir), name.clone(), path.to_vec())
+        // The kernel need not have noticed yet what a run has done to it a moment ago, by another
+        // name, and would notice later.
+        let found = meta::stat_all_now(&file)?;
+        let (dir, path) = (Dir::new(dir), path.to_vec());
+        Ok(OpenFile::new(file, found, dir, name.clone(), path))
     }
 
     /// Proves that the file is still in the state it was opened in and that
