@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, chown, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
-use bc_testkit::{NOBODY, TestTree, is_root, left_out};
+use bc_testkit::{NOBODY, TestTree, is_root, left_out, tool};
 
 use crate::common::Bc;
 use crate::copy_trees::{MANIFEST, litter_below, pattern};
@@ -108,6 +108,31 @@ fn a_manifest_that_cannot_be_set_aside_is_refused_at_once() {
         assert_eq!(disk.read("file"), b"content");
         assert_eq!(disk.read(MANIFEST), b"another's");
     }
+}
+
+/// The same of one's own that cannot be replaced.
+#[test]
+fn an_immutable_manifest_is_refused_at_once() {
+    let t = TestTree::new();
+    t.write("r/file", "content");
+    t.bc_line("copy r to").go().code(0);
+    let manifest = t.join("to").join(MANIFEST);
+    let mark = |how: &str| t.run("chattr").arg(how).arg(&manifest).go();
+    if tool("chattr").is_none() || !mark("+i").status.success() {
+        return left_out("immutable files: no chattr, or no such attribute here");
+    }
+    t.write("r/new", "new");
+    let runs = ["", " --dry-run"].map(|dry| t.bc_line(&format!("copy{dry} -T r to")).go());
+    let is_copied = t.exists("to/new");
+    mark("-i").code(0);
+    for out in runs {
+        out.code(2)
+            .stderr_has("cannot be replaced by the manifest of this copy: rename:")
+            .stderr_has("--manifest");
+    }
+    assert!(!is_copied);
+    t.bc_line("copy -T r to").go().code(0);
+    assert_eq!(t.read("to/new"), b"new");
 }
 
 /// A manifest of somebody else's would be carried on as if it had been proven here.

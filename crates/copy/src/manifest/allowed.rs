@@ -244,8 +244,8 @@ pub(crate) fn refuse_foreign_manifest(
     plan.map_or(Ok(()), |plan| refuse_foreign(options, &plan))
 }
 
-/// Refuses, before anything is copied, a manifest whose place is taken by a file that can neither be
-/// carried on nor be given another name: that of another user in a sticky directory.
+/// Refuses, before anything is copied, a manifest whose place is taken by a file that cannot lose its
+/// name: that of another user in a sticky directory, or one that is immutable.
 fn refuse_stuck(options: &CopyOptions, plan: &ManifestPlan) -> Result<(), Error> {
     let is_there = options.manifest == ManifestPlace::Destination && options.algorithm.is_some();
     let Some(place) = Place::find(&plan.file).ok().filter(|_| is_there) else {
@@ -254,13 +254,13 @@ fn refuse_stuck(options: &CopyOptions, plan: &ManifestPlan) -> Result<(), Error>
     let Err(failed) = may_rename(place.directory(), place.name().as_bytes()) else {
         return Ok(());
     };
-    match earlier::look(options, plan, Whole::Later) {
-        ExistingManifest::Other(why) => Err(refused(
-            plan,
-            format!("cannot be carried on, nor get another name: {why}; {failed}"),
-        )),
-        _ => Ok(()),
-    }
+    let why = match earlier::look(options, plan, Whole::Later) {
+        ExistingManifest::Other(why) => {
+            format!("cannot be carried on, nor get another name: {why}; {failed}")
+        }
+        _ => format!("cannot be replaced by the manifest of this copy: {failed}"),
+    };
+    Err(refused(plan, why))
 }
 
 /// Refuses a manifest that would replace a file that is copied, or that cannot get its place.
