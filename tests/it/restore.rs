@@ -140,6 +140,11 @@ fn what_is_left_for_another_reason_is_counted_apart() {
         .code(1)
         .stdout_has("!! pipe: removed: only files, directories and links")
         .stderr_has("bc integrity: 1 left for another reason; other metadata, left as it is: 1");
+    let line = "integrity restore --format=json --from=copy tree m";
+    let out = t.bc_line(line).go().code(1).text();
+    let last: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+    let counts = ["missing", "withheld", "metadata"].map(|name| &last[name]);
+    assert_eq!(counts, [1, 1, 1]);
 }
 
 #[test]
