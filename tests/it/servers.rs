@@ -151,6 +151,42 @@ fn what_was_moved_comes_back_at_once() {
     assert!(!reported.contains("not restored"), "{reported}");
 }
 
+/// No rename refuses to replace here: a file has both names for a moment, and keeps them where the run
+/// is killed between the two calls. The same command ends it.
+#[test]
+fn a_rename_that_is_a_link_is_ended_by_the_same_command() {
+    if !strace::is_able() {
+        return;
+    }
+    for (line, to) in [
+        ("move $M/a $M/to", "to/a"),
+        ("move -T $M/sub $M/other", "other/c"),
+        ("move $M/a $M/b $M/to", "to/a"),
+    ] {
+        let tree = three();
+        tree.dir("low/to").dir("low/other");
+        let text = format!(
+            "strace -f -qq -e trace=unlinkat -e inject=unlinkat:signal=KILL:when=1 -o log {BC} {line} >&2 || true
+            stat -c %h low/{to}
+            $BC {line} 2>&1; stat -c %h low/{to}; find low -type f | sort | tr '\\n' ' '"
+        );
+        let Some(outcome) = behind(&tree, ("bindfs low $M", &["bindfs"]), &text) else {
+            return;
+        };
+        let reported = format!("{line}: {}{}", outcome.text(), outcome.error_text());
+        let expected = match line.contains("-T") {
+            true => "low/a low/b low/other/c ",
+            false if line.contains("/b ") => "low/sub/c low/to/a low/to/b ",
+            false => "low/b low/sub/c low/to/a ",
+        };
+        assert!(outcome.text().starts_with("2\n"), "{reported}");
+        assert!(
+            outcome.text().ends_with(&format!("\n1\n{expected}")),
+            "{reported}"
+        );
+    }
+}
+
 /// A view gets another device number with each mount; the ctimes that it passes on are real, and
 /// show that it is no copy, wherever in the tree there is one that did not change.
 #[test]

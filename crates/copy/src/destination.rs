@@ -265,11 +265,13 @@ fn names_in(sources: &[Source], named: usize) -> Result<Vec<Vec<u8>>, Error> {
     Ok(names)
 }
 
-/// Refuses to copy a directory into itself, however its paths are spelt.
+/// Refuses to copy a directory into itself, however its paths are spelt, and a file to itself, unless
+/// a move has `begun` to give it that name, and was to take the other one away.
 pub(crate) fn refuse_itself(
     options: &CopyOptions,
     top: &Top,
     sources: &[Source],
+    begun: &HashSet<Vec<u8>>,
 ) -> Result<(), Error> {
     let above = ancestors(&top.fd).map_err(|failed| system_error(&top.path, "stat", failed))?;
     for (source, name) in sources.iter().zip(&top.names) {
@@ -285,7 +287,7 @@ pub(crate) fn refuse_itself(
             };
             return Err(usage_at(path, text));
         }
-        if name.is_empty() {
+        if name.is_empty() || options.moves && !is_dir && begun.contains(name) {
             continue;
         }
         let there = stat_at(&top.fd, &name[..]);

@@ -143,12 +143,27 @@ pub fn rename_new(
     to_dir: impl AsFd,
     to: impl Arg + Copy,
 ) -> Result<()> {
+    rename_or_link(from_dir, from, to_dir, to, || Ok(()))
+}
+
+/// Renames as [`rename_new`] does. Where that takes a link, `announce` is called before the file has
+/// both names: killed between the two calls, it keeps them. If `announce` fails, nothing is changed.
+///
+/// # Errors
+/// Those of `rename_new`, and of `announce`.
+pub fn rename_or_link(
+    from_dir: impl AsFd,
+    from: impl Arg + Copy,
+    to_dir: impl AsFd,
+    to: impl Arg + Copy,
+    announce: impl FnOnce() -> Result<()>,
+) -> Result<()> {
     let (from_dir, to_dir) = (from_dir.as_fd(), to_dir.as_fd());
     let renamed = call("rename", || {
         fs::renameat_with(from_dir, from, to_dir, to, RenameFlags::NOREPLACE)
     });
     match renamed {
-        Err(failed) if lacks_flag(failed.errno) => {}
+        Err(failed) if lacks_flag(failed.errno) => announce()?,
         renamed => return renamed,
     }
     match link(from_dir, from, to_dir, to) {

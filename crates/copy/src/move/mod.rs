@@ -6,6 +6,7 @@
 //! | state of a file | complete under | after a kill or a power cut, the next run |
 //! |---|---|---|
 //! | untouched | source | renames or copies it |
+//! | linked to its new name, where no rename refuses to replace | both | takes the first name away, as the journal says |
 //! | renamed | destination | finds the source gone: it is done |
 //! | stage in the making | source | resumes as a copy does |
 //! | copied, named | both | proves the copy by its record, or by its bytes, and goes on |
@@ -38,7 +39,7 @@ mod tests;
 
 pub use run::MoveReport;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::slice;
@@ -164,17 +165,18 @@ pub fn move_files(
     }
     let is_new = !earlier.exists;
     drop(earlier);
-    let (mut sources, mut asked) = (found.sources, None);
+    let (mut sources, mut asked, mut needs_journal) = (found.sources, None, false);
     if is_new && sources.len() == 1 && !matches!(copy.manifest, ManifestPlace::File(_)) {
-        // Renaming takes neither journal nor manifest.
+        // Renaming takes neither journal nor manifest, unless it takes a link.
         let top = destination::find(copy, &sources, None)?;
-        destination::refuse_itself(copy, &top, &sources)?;
+        destination::refuse_itself(copy, &top, &sources, &HashSet::new())?;
         let mut renamer = rename::Renamer::new(copy, &top, cancel, progress, observer);
-        sources = renamer.go(sources, &Log::default())?.sources;
+        sources = renamer.go(sources, None)?.sources;
         moved.add_renames(&renamer);
         if sources.is_empty() {
             return Ok(moved);
         }
+        needs_journal = renamer.needs_journal;
         // What a dry run has foreseen once is not foreseen again.
         asked = copy.dry_run.then_some((renamer.crosses, renamer.foreseen));
     }
@@ -195,7 +197,7 @@ pub fn move_files(
         }
     }
     // One that is renamed as a whole needs none.
-    if sources.len() > 1 {
+    if sources.len() > 1 || needs_journal {
         resume::start(&mut begun, copy, observer);
     }
     let mut renamer = rename::Renamer::new(copy, &begun.top, cancel, progress, observer);
@@ -205,7 +207,7 @@ pub fn move_files(
             let names = begun.top.names.clone();
             rename::NotRenamed { sources, names }
         }
-        None => renamer.go(sources, &begun.log)?,
+        None => renamer.go(sources, Some(&begun.log))?,
     };
     let (crosses, foreseen) = (renamer.crosses, std::mem::take(&mut renamer.foreseen));
     moved.add_renames(&renamer);

@@ -73,6 +73,9 @@ pub(super) struct Renamer<'a> {
     pub(super) kept: u64,
     /// Entries of the source at hand that are left to the copy.
     waiting: u64,
+    /// True if an entry can only be given its new name by a link, and there is no journal yet that
+    /// says so.
+    pub(super) needs_journal: bool,
     /// True if any entry is to go to another file system.
     pub(super) crosses: bool,
     /// Targets that a dry run foresees to be renamed, in directories that are merged.
@@ -97,14 +100,19 @@ impl<'a> Renamer<'a> {
             failed: 0,
             kept: 0,
             waiting: 0,
+            needs_journal: false,
             crosses: false,
             foreseen: HashSet::new(),
         }
     }
 
     /// Renames what it can of all sources, and returns those of which something is left. `log`: the
-    /// journal, if there is one.
-    pub(super) fn go(&mut self, sources: Vec<Source>, log: &Log) -> Result<NotRenamed, Error> {
+    /// journal; `None` before it is looked for: nothing is renamed then that needs one.
+    pub(super) fn go(
+        &mut self,
+        sources: Vec<Source>,
+        log: Option<&Log>,
+    ) -> Result<NotRenamed, Error> {
         let mut rest = NotRenamed::default();
         let names = self.top.names.clone();
         for (source, name) in sources.into_iter().zip(names) {
@@ -117,7 +125,7 @@ impl<'a> Renamer<'a> {
     }
 
     /// Returns true if nothing of a source is left to the copy.
-    fn source(&mut self, source: &Source, name: &[u8], log: &Log) -> Result<bool, Error> {
+    fn source(&mut self, source: &Source, name: &[u8], log: Option<&Log>) -> Result<bool, Error> {
         let path = source.path.as_bytes();
         let (dir, own_name) = dir_and_name(path);
         let own_name = own_name.unwrap_or_default();
@@ -142,12 +150,13 @@ impl<'a> Renamer<'a> {
             false => {
                 self.announce(source, log);
                 let top = self.top;
-                self.rename(&RenamedEntry {
+                let entry = RenamedEntry {
                     from: &from,
                     name: own_name,
                     to: &top.fd,
                     new_name: name,
-                })
+                };
+                self.rename(&entry, name, log)
             }
         };
         match fate {
@@ -162,7 +171,7 @@ impl<'a> Renamer<'a> {
             Ok(RenameFate::Merges) => {
                 let failed_before = self.failed;
                 self.waiting = 0;
-                self.merge(&from, own_name, path, name)?;
+                self.merge(&from, own_name, path, name, log)?;
                 // What a rename is refused is not copied instead: its source could not go.
                 let is_refused = self.failed > failed_before;
                 if is_refused {
@@ -184,10 +193,10 @@ impl<'a> Renamer<'a> {
     }
 
     /// Records a source that may be gone when another run looks for it.
-    fn announce(&self, source: &Source, log: &Log) {
-        if self.options.sources.len() < 2 {
+    fn announce(&self, source: &Source, log: Option<&Log>) {
+        let Some(log) = log.filter(|log| log.is_kept()) else {
             return;
-        }
+        };
         let mut piece = Vec::new();
         record::push_renamed(&mut piece, source.number as u64, source.stat.id);
         // Without a record a later run takes the source for one that is missing.
@@ -201,13 +210,14 @@ impl<'a> Renamer<'a> {
         own_name: &[u8],
         path: &[u8],
         name: &[u8],
+        log: Option<&Log>,
     ) -> Result<(), Error> {
         let failed = |failed: FailedCall| system_error(path, failed.op, failed);
         let source = dirfd::open_below(from, own_name).map_err(failed)?;
         let target = dirfd::open_below(&self.top.fd, name).map_err(failed)?;
         let mut pending = vec![Vec::new()];
         while let Some(below) = pending.pop() {
-            if self.cancel.is_cancelled() {
+            if self.cancel.is_cancelled() || self.needs_journal {
                 break;
             }
             let shown = shown_below(path, &below);
@@ -220,7 +230,7 @@ impl<'a> Renamer<'a> {
                     continue;
                 }
             };
-            let merged = self.merge_one(&from, &to, &shown, &shown_below(name, &below));
+            let merged = self.merge_one(&from, &to, &shown, &shown_below(name, &below), log);
             match merged {
                 Ok(further) => {
                     pending.extend(further.into_iter().map(|one| shown_below(&below, &one)))
@@ -239,33 +249,37 @@ impl<'a> Renamer<'a> {
         to: &OwnedFd,
         path: &[u8],
         target: &[u8],
+        log: Option<&Log>,
     ) -> Result<Vec<Vec<u8>>, FailedCall> {
         let before = fstat(from).map_err(|errno| FailedCall { op: "stat", errno })?;
         let mut further = Vec::new();
         let mut renamed = false;
         for name in names(from)? {
-            if self.cancel.is_cancelled() {
+            if self.cancel.is_cancelled() || self.needs_journal {
                 break;
             }
+            let new = shown_below(target, name.as_bytes());
             let fate = match is_at_work(from, &name) {
                 true => Err(FailedCall {
                     op: "rename",
                     errno: Errno::BUSY,
                 }),
-                false => self.rename(&RenamedEntry {
-                    from,
-                    name: name.as_bytes(),
-                    to,
-                    new_name: name.as_bytes(),
-                }),
+                false => {
+                    let entry = RenamedEntry {
+                        from,
+                        name: name.as_bytes(),
+                        to,
+                        new_name: name.as_bytes(),
+                    };
+                    self.rename(&entry, &new, log)
+                }
             };
             match fate {
                 Ok(RenameFate::Renamed) => {
                     renamed = true;
-                    let renamed = shown_below(target, name.as_bytes());
-                    self.done(&renamed);
+                    self.done(&new);
                     if self.options.dry_run {
-                        self.foreseen.insert(renamed);
+                        self.foreseen.insert(new);
                     }
                 }
                 Ok(RenameFate::Merges) => further.push(name.into_bytes()),
@@ -281,7 +295,13 @@ impl<'a> Renamer<'a> {
         Ok(further)
     }
 
-    fn rename(&mut self, entry: &RenamedEntry<'_>) -> Result<RenameFate, FailedCall> {
+    /// Renames one entry; `target` is its path below the top then.
+    fn rename(
+        &mut self,
+        entry: &RenamedEntry<'_>,
+        target: &[u8],
+        log: Option<&Log>,
+    ) -> Result<RenameFate, FailedCall> {
         let RenamedEntry {
             from,
             name,
@@ -290,10 +310,18 @@ impl<'a> Renamer<'a> {
         } = *entry;
         let renamed = match self.options.dry_run {
             true => foreseen(entry),
-            false => entry::rename_new(from, name, to, new_name),
+            false => {
+                let needs_journal = &mut self.needs_journal;
+                entry::rename_or_link(from, name, to, new_name, || {
+                    let recorded = record_link(entry, target, log);
+                    *needs_journal = recorded.is_err_and(|failed| failed.errno == Errno::AGAIN);
+                    recorded
+                })
+            }
         };
         match renamed {
             Ok(()) => Ok(RenameFate::Renamed),
+            Err(_) if self.needs_journal => Ok(RenameFate::IsCopied),
             Err(failed) if failed.errno == Errno::XDEV => {
                 self.crosses = true;
                 Ok(RenameFate::IsCopied)
@@ -344,6 +372,35 @@ impl<'a> Renamer<'a> {
         self.failed += 1;
         let error = bc_walk::Error::new(path, failed.op, failed);
         (self.observer)(Event::Failed(&error));
+    }
+}
+
+/// Records that a source is about to have a second name, which it would keep if the run were killed
+/// before the first one goes. A directory has no second name, and one that is taken is none of the
+/// move's.
+fn record_link(
+    entry: &RenamedEntry<'_>,
+    target: &[u8],
+    log: Option<&Log>,
+) -> Result<(), FailedCall> {
+    let failed = |errno| FailedCall {
+        op: "rename",
+        errno,
+    };
+    if stat_at(entry.from, entry.name).is_ok_and(|own| own.kind() == FileKind::Dir) {
+        return Ok(());
+    }
+    match (stat_at(entry.to, entry.new_name), log) {
+        (Err(Errno::NOENT), Some(log)) => {
+            let mut piece = Vec::new();
+            record::push_begun(&mut piece, target);
+            // Without a record the next run does not take the two names for its own work.
+            let _ = log.append(&mut piece);
+            Ok(())
+        }
+        (Err(Errno::NOENT), None) => Err(failed(Errno::AGAIN)),
+        (Ok(_), _) => Err(failed(Errno::EXIST)),
+        (Err(errno), _) => Err(failed(errno)),
     }
 }
 

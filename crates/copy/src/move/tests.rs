@@ -9,6 +9,7 @@ use bc_fs::faults::{self, Fault};
 use bc_pool::Cancel;
 use bc_testkit::left_out;
 use bc_walk::job::Error;
+use rustix::io::Errno;
 
 use super::{MoveOptions, Moved, move_files};
 use crate::tests::{Ground, Told};
@@ -307,6 +308,66 @@ fn a_file_that_replaces_another_one_stays_itself() {
     let there = ground.at("to/file").metadata().unwrap();
     assert_eq!((there.ino(), there.nlink()), (number, 1));
     assert!(!ground.at("from").exists() && ground.litter().is_empty());
+}
+
+/// Where no rename refuses to replace (NFS, some of FUSE), a file has both names for a moment. A run
+/// that is killed then leaves them, and the next one takes the first away.
+#[test]
+fn a_rename_that_is_a_link_is_ended_by_the_next_run() {
+    for is_merged in [false, true] {
+        let ground = Ground::new();
+        ground.write("from/file", b"content");
+        ground.write("to/other", b"other");
+        let mut options = options(&ground, &ground.at("to"));
+        match is_merged {
+            true => options.copy.target = crate::Target::Exactly,
+            false => options.copy.sources = vec![ground.at("from/file").into()],
+        }
+        let number = ground.at("from/file").metadata().unwrap().ino();
+        let lacks = |nth| (("rename".to_owned(), nth), Fault::Errno(Errno::INVAL));
+        // Once without a journal, and once it is known to be needed; of directories that meet, too.
+        let renames = if is_merged { 1..=4 } else { 1..=2 };
+        let stays = (("unlink".to_owned(), 1), Fault::Errno(Errno::IO));
+        faults::arm_all(renames.map(lacks).chain([stays]));
+        let (moved, reported) = run(&options);
+        let seen = faults::disarm();
+        let moved = moved.unwrap();
+        assert!(
+            moved.resumable && moved.failed == 1,
+            "{moved:?} {reported:?} {:?}",
+            seen.calls
+        );
+        let both = [ground.at("from/file"), ground.at("to/file")];
+        for name in &both {
+            assert_eq!(name.metadata().unwrap().ino(), number);
+        }
+        let (moved, reported) = run(&options);
+        let moved = moved.unwrap();
+        assert_eq!((moved.failed, moved.kept), (0, 0), "{reported:?}");
+        assert!(!both[0].exists() && !moved.resumable, "{moved:?}");
+        let there = both[1].metadata().unwrap();
+        assert_eq!((there.ino(), there.nlink()), (number, 1));
+        assert!(ground.litter().is_empty(), "{:?}", ground.litter());
+    }
+}
+
+/// A second name that another program gave is no work of the move's.
+#[test]
+fn a_name_that_the_source_has_already_stays_refused() {
+    let ground = Ground::new();
+    ground.write("from/file", b"content");
+    fs::create_dir(ground.at("to")).unwrap();
+    fs::hard_link(ground.at("from/file"), ground.at("to/file")).unwrap();
+    let mut options = options(&ground, &ground.at("to"));
+    options.copy.target = crate::Target::Exactly;
+    for _ in 0..2 {
+        let lacks = (("rename".to_owned(), 1), Fault::Errno(Errno::INVAL));
+        faults::arm_all([lacks]);
+        let (moved, reported) = run(&options);
+        assert!(faults::disarm().reached);
+        assert_eq!(moved.unwrap().failed, 1, "{reported:?}");
+        assert!(ground.at("from/file").exists() && ground.at("to/file").exists());
+    }
 }
 
 /// What was moved is all that is left of it: a file that has its old name by now is another one.

@@ -39,7 +39,7 @@ pub(crate) fn begin(
         JournalSearch::Earlier(found, top) => gone_on(options, *found, top)?,
         JournalSearch::New(free) => anew(destination::find(options, sources, None)?, free)?,
     };
-    destination::refuse_itself(options, &begun.top, sources)?;
+    destination::refuse_itself(options, &begun.top, sources, &begun.known.begun)?;
     if let Some(began) = begun.went_on {
         let text = format!(
             "goes on from the run of {}: {} files were recorded",
