@@ -357,8 +357,8 @@ mod tests {
     fn a_cancellation_ends_the_groups() {
         let t = TestTree::new();
         for text in ["1", "22", "333"] {
-            t.write(&format!("a{text}"), text)
-                .write(&format!("b{text}"), text);
+            t.write(format!("a{text}"), text)
+                .write(format!("b{text}"), text);
         }
         let cancel = Cancel::new();
         let (search, means) = (Search::new([t.path()]), Means::new().cancel(&cancel));
