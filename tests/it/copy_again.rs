@@ -288,3 +288,28 @@ fn what_was_copied_from_elsewhere_is_not_done() {
         t.bc_line(line).go().code(0).stderr_has("; 0 B written");
     }
 }
+
+/// A file that loses one of its names to the copy has one fewer in the manifest, whether the other
+/// name is copied again or was recorded by an earlier copy alone.
+#[test]
+fn a_name_that_is_replaced_is_not_counted_any_more() {
+    for line in [
+        "copy -T --on-conflict=replace r to",
+        "copy --on-conflict=replace r/b to",
+        "copy --on-conflict=replace r/a to",
+    ] {
+        let t = TestTree::new();
+        t.write("r/a", "the same").hard_link("r/a", "r/b");
+        rest();
+        t.bc_line("copy r to").go().code(0);
+        let name = if line.ends_with("r/a to") { "a" } else { "b" };
+        t.remove(format!("r/{name}"))
+            .write(format!("r/{name}"), "another");
+        rest();
+        t.bc_line(line).go().code(0);
+        assert_eq!(t.join("to/a").metadata().unwrap().nlink(), 1, "{line}");
+        assert_eq!(t.read(format!("to/{name}")), b"another", "{line}");
+        let line = format!("integrity verify to to/{MANIFEST}");
+        t.bc_line(&line).go().code(0).stdout_is("");
+    }
+}

@@ -85,16 +85,20 @@ impl Worker<'_> {
             EntryWanted::Special(..) => EntryClass::Special,
             EntryWanted::FurtherName { .. } => EntryClass::FurtherName,
         });
-        let mut existing = None;
+        let mut existing: Option<Existing> = None;
         loop {
             let fact = match (next(&job.plan.order, &facts), &existing) {
                 (NextStep::Need(fact), _) => fact,
                 (NextStep::Make, _) => return Ok(Decision::Copy(place)),
-                (NextStep::MakeOverAny, _) => {
+                (NextStep::MakeOverAny, there) => {
+                    if let Some(there) = there {
+                        job.replaces(&there.stat);
+                    }
                     place.over = Over::Anything;
                     return Ok(Decision::Copy(place));
                 }
                 (NextStep::MakeOver, Some(there)) => {
+                    job.replaces(&there.stat);
                     place.over = Over::This(Box::new(Existing::clone(there)));
                     return Ok(Decision::Copy(place));
                 }

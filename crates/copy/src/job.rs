@@ -154,6 +154,9 @@ pub(crate) struct JobOutcomes {
     put_off: Mutex<Option<Vec<RootItem>>>,
     /// True if it was reported that there are no direct reads.
     pub(crate) reported_direct: AtomicBool,
+    /// Inode numbers of files with several names of which this copy replaces one: the others have fewer
+    /// names then than they were recorded with.
+    replaced_names: Mutex<HashSet<u64>>,
     /// Entries of a move whose copies lack metadata.
     lossy: Mutex<HashSet<RootItem>>,
     /// Entries of a move whose copies are the sources themselves, which have both names.
@@ -268,6 +271,7 @@ impl<'a> Job<'a> {
             unmade: Mutex::default(),
             put_off: Mutex::new((!options.dry_run).then(Vec::new)),
             reported_direct: AtomicBool::new(false),
+            replaced_names: Mutex::default(),
             lossy: Mutex::default(),
             linked: Mutex::default(),
             renamed: HashSet::new(),
@@ -582,6 +586,18 @@ impl<'a> Job<'a> {
         if self.plan.options.moves {
             lock(&self.outcomes.lossy).insert(item);
         }
+    }
+
+    /// Takes down that an existing file loses a name to the copy.
+    pub(crate) fn replaces(&self, there: &FileStat) {
+        if there.nlink > 1 {
+            lock(&self.outcomes.replaced_names).insert(there.id.ino);
+        }
+    }
+
+    /// Returns the inode numbers of files that may have lost a name to the copy.
+    pub(crate) fn replaced_names(&self) -> HashSet<u64> {
+        lock(&self.outcomes.replaced_names).clone()
     }
 
     /// Takes down that a source has its name at the destination, too.

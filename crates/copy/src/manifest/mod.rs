@@ -9,6 +9,7 @@ pub(crate) mod earlier;
 mod plan;
 mod whole;
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io::{BufWriter, ErrorKind as IoErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -23,8 +24,9 @@ use bc_digest::Digest;
 use bc_edit::atomic::{AsRead, AtomicFile, Uncommitted};
 use bc_edit::entry;
 use bc_edit::output::OutputFile;
+use bc_fs::path::split;
 use bc_fs::place::Place;
-use bc_integrity::kind_of;
+use bc_integrity::{kind_of, meta_of};
 use bc_manifest::integrity::{Entry, Header, Kind, Meta, ROOT, Scope, Writer};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::job::Error;
@@ -39,10 +41,11 @@ use crate::error::system_error;
 use crate::event::Event;
 use crate::job::Job;
 use crate::lock;
+use crate::meta::stat_at;
 use crate::options::ManifestPlace;
 use crate::results::{EntryState, Proof, Rows, Unlisted};
 use crate::resume::stamp::{Ends, Lasting, Stamp};
-use crate::sources::RootItem;
+use crate::sources::{RootItem, shown_below};
 use crate::worker::Worker;
 pub(crate) use allowed::{refuse_copied_manifest, refuse_foreign_manifest, refuse_odd_manifest};
 pub(crate) use earlier::recorded;
@@ -273,6 +276,7 @@ fn fill(
         beside,
     } = about;
     let mut worker = Worker::new(job);
+    let replaced = job.replaced_names();
     let mut heads = heads(&job.plan.tree, plan, unlisted, beside);
     // True while all that is written belongs to this copy.
     let mut is_all = true;
@@ -284,10 +288,11 @@ fn fill(
         last.clone_from(&path);
         let mut known = None;
         if let Some(earlier) = &mut earlier {
-            while let Some(entry) = earlier.take_before(&path)? {
+            while let Some(mut entry) = earlier.take_before(&path)? {
                 // Not of this copy: what has become of it is for `verify` to find.
                 is_all = false;
                 if earlier.stays(&entry) {
+                    count_names(&mut worker, plan, &replaced, &mut entry);
                     out.put(entry);
                 }
             }
@@ -297,7 +302,10 @@ fn fill(
         let entry = match next {
             HeadSource::Item(item, end) => {
                 push(&job.plan.tree, plan, &mut heads, RootItem(item.0 + 1), end);
-                entry(&mut worker, rows, item, path, known, lasting)
+                let mut entry = entry(&mut worker, rows, item, path, known, lasting);
+                let count = |entry| count_names(&mut worker, plan, &replaced, entry);
+                entry.iter_mut().for_each(count);
+                entry
             }
             HeadSource::Unlisted(nth) => Some(unlisted_entry(path, &unlisted[nth])),
             HeadSource::Beside(nth) => {
@@ -313,9 +321,10 @@ fn fill(
         }
     }
     if let Some(earlier) = &mut earlier {
-        while let Some(entry) = earlier.take()? {
+        while let Some(mut entry) = earlier.take()? {
             is_all = false;
             if earlier.stays(&entry) {
+                count_names(&mut worker, plan, &replaced, &mut entry);
                 out.put(entry);
             }
         }
@@ -324,6 +333,37 @@ fn fill(
         true => whole::trailer(&mut worker, plan, rows, unlisted, lasting),
         false => Map::new(),
     })
+}
+
+/// Counts the names of a file again of which this copy has replaced one, if nothing else was done to
+/// it: that changed the time of its last change, too.
+fn count_names(
+    worker: &mut Worker<'_>,
+    plan: &ManifestPlan,
+    replaced: &HashSet<u64>,
+    entry: &mut Entry,
+) {
+    let Some(meta) = entry.meta.filter(|meta| replaced.contains(&meta.ino)) else {
+        return;
+    };
+    let target = shown_below(&plan.below, &entry.path);
+    let (dir, name) = split(&target);
+    let there = worker.try_dir(dir).and_then(|dir| stat_at(&dir.fd, name));
+    let Ok(now) = there.map(|now| meta_of(&now)) else {
+        return;
+    };
+    let (ctime_ns, nlink) = (meta.ctime_ns, meta.nlink);
+    let is_it = Meta {
+        ctime_ns,
+        nlink,
+        ..now
+    } == meta
+        && now.nlink < nlink;
+    if entry.kind == Kind::File && is_it {
+        entry.meta = Some(now);
+        // It is of the other state.
+        entry.copy_stamp = None;
+    }
 }
 
 /// Returns the manifest's entry for a path that could not be looked at.
