@@ -41,11 +41,24 @@ pub fn on_host(host: Option<&str>) -> String {
     })
 }
 
-/// Returns a path as it is found from anywhere; standard input as it is.
+/// Returns a path as it is found from anywhere. It begins with one slash: two mean the same here, and
+/// would be lost where the root of all files is the directory above.
 pub fn absolute(path: &[u8]) -> Vec<u8> {
-    match std::path::absolute(Path::new(OsStr::from_bytes(path))) {
-        Ok(whole) if path != b"-" => whole.into_os_string().into_encoded_bytes(),
-        _ => path.to_vec(),
+    let Ok(whole) = std::path::absolute(Path::new(OsStr::from_bytes(path))) else {
+        return path.to_vec();
+    };
+    let whole = whole.into_os_string().into_encoded_bytes();
+    match whole.strip_prefix(b"/") {
+        Some(rest) if rest.starts_with(b"/") => rest.to_vec(),
+        _ => whole,
+    }
+}
+
+/// Returns the same of a file that is read, unless it is standard input.
+pub fn absolute_input(path: &[u8]) -> Vec<u8> {
+    match path {
+        b"-" => path.to_vec(),
+        path => absolute(path),
     }
 }
 
@@ -121,7 +134,12 @@ mod tests {
             "2026-11-22 10:20:31 UTC"
         );
         assert_eq!(moment("long ago"), "long ago");
-        assert_eq!(absolute(b"-"), b"-");
+        assert_eq!(absolute_input(b"-"), b"-");
+        assert!(absolute(b"-").starts_with(b"/") && absolute(b"-").ends_with(b"/-"));
+        for path in [&b"//"[..], b"/", b"///"] {
+            assert_eq!(absolute(path), b"/");
+            assert_eq!(absolute(&[path, b"x"].concat()), b"/x");
+        }
         assert_eq!(absolute(b"/a/./b"), b"/a/b");
         assert!(absolute(b"x").starts_with(b"/") && absolute(b"x").ends_with(b"/x"));
     }

@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 use crate::html::data::{Column, DirColumns, packed};
 use crate::html::dirs::{Amount, Cell, Dirs, parent};
 use crate::html::escape::{Path, Text, shown};
-use crate::html::provenance::{absolute, moment, on_host};
+use crate::html::provenance::{absolute_input, moment, on_host};
 use crate::html::{CHANGED, CHANGES, Page, Tile, map, notes, nothing, tiles};
 use crate::session::progress::{counted, size, thousands};
 
@@ -282,9 +282,9 @@ fn subject(header: &ReportHeader<'_>, manifests: &[Header]) -> String {
     };
     format!(
         "<ul class=subject>\n<li>{new} {}{}\n<li>{old} {}{}\n<li>mode {}, digests {}, ignored: {}\n</ul>\n",
-        Path(&absolute(header.new)),
+        Path(&absolute_input(header.new)),
         made(manifests.get(1)),
-        Path(&absolute(header.old)),
+        Path(&absolute_input(header.old)),
         made(manifests.first()),
         Text(header.rules.mode.name()),
         Text(header.algorithm),
