@@ -388,10 +388,21 @@ fn name_of(dir: &OwnedFd) -> Option<Vec<u8>> {
     Some(split(&path).1.to_vec()).filter(|name| !name.is_empty())
 }
 
+/// Time by which a view may be wrong about the last change of a file: where FUSE keeps writes back
+/// (fuse-overlayfs), the kernel believes its own clock, not the server.
+const VIEW_LATE_NS: u64 = 1_000_000_000;
+
 /// Returns true for the same type, size and times: two names with these are one file, unless one
-/// was copied within one tick of the clock.
+/// was copied within one tick of the clock. A view that passes inode numbers on may be a little wrong
+/// about the last change.
 fn same_state(one: &FileStat, other: &FileStat) -> bool {
-    one.kind() == other.kind() && one.stamp == other.stamp
+    let (here, there) = (one.stamp, other.stamp);
+    let is_late = || {
+        one.id.ino == other.id.ino
+            && (here.size, here.mtime_ns) == (there.size, there.mtime_ns)
+            && here.ctime_ns.abs_diff(there.ctime_ns) <= VIEW_LATE_NS
+    };
+    one.kind() == other.kind() && (here == there || is_late())
 }
 
 /// Returns true for the same size, and the same time as far as the coarser of two clocks shows.
@@ -510,6 +521,11 @@ fn has_one_of(dir: &OwnedFd, other: &OwnedFd) -> bool {
     names.is_empty() || names.iter().any(|name| meta::stat_at(dir, name).is_ok())
 }
 
+/// Beginning of the names by which some unions (fuse-overlayfs, AUFS) mark what one of their layers
+/// hides: no view shows these.
+const WHITEOUT: &[u8] = b".wh.";
+
+/// Returns the first names in a directory that a view of it shows.
 fn first_names(dir: &OwnedFd) -> Vec<CString> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(opened) = rustix::fs::openat(dir, c".", flags, Mode::empty()) else {
@@ -520,7 +536,35 @@ fn first_names(dir: &OwnedFd) -> Vec<CString> {
     };
     let names = entries.filter_map(Result::ok).filter_map(|entry| {
         let name = entry.file_name();
-        (name != c"." && name != c"..").then(|| name.to_owned())
+        let is_shown = name != c"." && name != c".." && !name.to_bytes().starts_with(WHITEOUT);
+        is_shown.then(|| name.to_owned())
     });
     names.take(SAMPLE).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use bc_testkit::TestTree;
+
+    use super::*;
+
+    /// fuse-overlayfs marks each directory that it makes in its upper layer.
+    #[test]
+    fn marks_of_a_layer_say_nothing_of_its_view() {
+        let t = TestTree::new();
+        t.write("layer/dir/file", "content").dir("view/dir");
+        t.hard_link("layer/dir/file", "view/dir/file");
+        for mark in [".wh.gone", "dir/.wh..wh..opq"] {
+            t.write(format!("layer/{mark}"), "");
+        }
+        let open = |path: &str| dirfd::open_root(t.join(path).as_os_str().as_bytes()).unwrap();
+        let [layer, view] = ["layer", "view"].map(open);
+        assert_eq!(compare(&layer, &view), SeenView::Yes);
+        assert_eq!(compare(&view, &layer), SeenView::Yes);
+        assert_eq!(is_shown(&layer, &view), SeenView::Maybe);
+        t.remove("view/dir/file");
+        assert_eq!(compare(&layer, &view), SeenView::Maybe);
+    }
 }
