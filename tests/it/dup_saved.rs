@@ -527,6 +527,14 @@ fn options_beside_decisions_only_let_more_stay() {
         let out = t.bc_line(line).arg(option).go();
         assert_eq!(out.code(0).lines().len(), count, "{option}: {}", out.text());
     }
+    // Chosen files that stay for a reference are counted.
+    let out = t
+        .bc_line(line)
+        .args(["--reference=in", "--reference=archive"])
+        .go();
+    out.code(0)
+        .stdout_is("")
+        .stderr_has("nothing to do; 3 skipped: of a reference");
     // Several may stay, and what nobody decided on does.
     t.write("../d.json", decide(&t, &["in/p"]).to_string());
     t.bc_line(line)

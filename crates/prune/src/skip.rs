@@ -36,6 +36,8 @@ pub enum Skip {
     InDestination,
     /// It is in a trash, and other names of its content are to go away.
     InTrash,
+    /// It is a reference's, although it was chosen to go.
+    OfReference,
     /// It lies at or below a reference by now, or the destination does.
     Protected,
     /// The kept file has as many names as it can; this file is kept as well,
@@ -249,6 +251,7 @@ impl Skip {
                 | Skip::SameName
                 | Skip::InDestination
                 | Skip::InTrash
+                | Skip::OfReference
                 | Skip::NewKeeper
                 | Skip::KeeperBelow
                 | Skip::Temporary
@@ -300,6 +303,7 @@ impl Skip {
             Skip::SameName => "same name twice",
             Skip::InDestination => "already moved",
             Skip::InTrash => "in a trash",
+            Skip::OfReference => "of a reference",
             Skip::Protected => "below a reference",
             Skip::NewKeeper => "too many links",
             Skip::Gone | Skip::Missing(_) => "gone",
@@ -381,6 +385,7 @@ impl fmt::Display for Skip {
             Skip::SameName => f.write_str("the same directory entry as one before"),
             Skip::InDestination => f.write_str("in the destination already"),
             Skip::InTrash => f.write_str("in a trash"),
+            Skip::OfReference => f.write_str("a reference's, which is never changed"),
             Skip::Protected => f.write_str("it lies below a reference, or the destination does"),
             Skip::NewKeeper => {
                 f.write_str("the kept file has too many links; this one is kept as well")
