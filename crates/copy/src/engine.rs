@@ -392,11 +392,9 @@ fn share(jobs: &[Job<'_>], shares: &Shares) -> Result<(), Error> {
 
 /// Counts, writes the manifest, and releases the journal of a complete copy.
 fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
-    // A signal may come when nothing but the manifest is left.
-    let over = job.is_over();
     let (mut copied, _) = conclude(&job, missing)?;
     if !job.plan.options.dry_run {
-        let is_complete = copied.failed == 0 && copied.left == 0 && !over;
+        let is_complete = copied.failed == 0 && copied.left == 0 && !copied.is_cut;
         release(job, &mut copied, is_complete);
     }
     Ok(copied)
@@ -411,22 +409,26 @@ pub(crate) fn release(job: Job<'_>, copied: &mut Copied, is_complete: bool) {
     }
 }
 
-/// Counts, and writes the manifest. Returns the outcomes of the entries, too.
+/// Counts, and writes the manifest, unless the copy is [cut](Copied::is_cut). Returns the outcomes of
+/// the entries, too.
 pub(crate) fn conclude(job: &Job<'_>, missing: u64) -> Result<(Copied, Rows), Error> {
     job.report_rest();
     let plan = manifest::plan(job);
     let stopped = job.why_stopped();
-    let over = job.is_over();
+    // A signal may come when nothing but the manifest is left, and at any moment after this one:
+    // whoever asks later would not know what was done here.
+    let is_cut = job.is_over();
     let unread = Unread::find(&job.plan.tree);
     let mut rows = job.outcomes.results.take();
     rows.add_unread(&unread.entries);
     let mut copied = count(job, &rows, missing + unread.unlisted.len() as u64);
     copied.stopped = stopped.map(|errno| errno.to_string());
-    if job.plan.options.dry_run {
+    copied.is_cut = is_cut;
+    if is_cut || job.plan.options.dry_run {
         return Ok((copied, rows));
     }
     let mut synced = Ok(());
-    if !over && let Some(plan) = plan.filter(|_| job.has_manifest()) {
+    if let Some(plan) = plan.filter(|_| job.has_manifest()) {
         // Files that a manifest declares to be on the disk have to be there first.
         let lasting = match job.plan.options.durability {
             Durability::None => Lasting::Mounted,
@@ -454,7 +456,7 @@ pub(crate) fn conclude(job: &Job<'_>, missing: u64) -> Result<(Copied, Rows), Er
         }
         copied.manifest = Some(written.shown);
     }
-    if !over && job.plan.options.durability != Durability::None {
+    if job.plan.options.durability != Durability::None {
         // An error is reported once, to the first caller that asks.
         synced
             .and(job.sync_all())

@@ -121,6 +121,8 @@ pub struct Copied {
     pub manifest: Option<Vec<u8>>,
     /// True if a journal is left, so that the same command can resume.
     pub resumable: bool,
+    /// True if the run ended before its manifest was due, and before anything was forced to the disk.
+    pub(crate) is_cut: bool,
 }
 
 /// An observer, and messages that wait until a thread comes round that may call it.

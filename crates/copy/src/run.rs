@@ -217,7 +217,8 @@ impl CopyOptions {
         let counts = copied?;
         // While it walked there was nothing to be left yet.
         let nothing = counts.copied + counts.skipped == 0;
-        let cancelled = cancel.is_cancelled() && (counts.left > 0 || nothing);
+        let is_cut = counts.left > 0 || counts.is_cut || nothing;
+        let cancelled = cancel.is_cancelled() && is_cut;
         let report = CopyReport {
             counts,
             errors: heard.errors,

@@ -2,12 +2,17 @@
 
 use std::os::unix::fs::symlink;
 
+use bc_fs::faults::{self, Fault};
+use bc_pool::Cancel;
 use bc_testkit::Rng;
-use bc_walk::job::ErrorKind;
+use bc_walk::job::{ErrorKind, Means};
+use rustix::io::Errno;
 
 use super::resume::settle;
-use super::{Ground, Told, run, seen};
-use crate::{CopyProgress, Event, ManifestPlace, OnConflict, Target};
+use super::{Ground, Told, done, run, seen};
+use crate::{
+    CopyOptions, CopyProgress, CopyReport, Event, ManifestPlace, OnConflict, Target, copy,
+};
 
 const DIRS: [&str; 3] = ["d", "d/e", "f"];
 const NAMES: [&str; 8] = ["a", "b", "d/a", "d/b", "d/e/a", "d/e/b", "f/a", "f/b"];
@@ -269,4 +274,50 @@ fn the_first_entries_are_told_that_lack_the_same() {
     let mut lacking = reported;
     lacking.retain(|line| line.starts_with('?'));
     assert_eq!(paths(lacking), expected[..20]);
+}
+
+/// A cancellation that comes with the last report leaves neither a manifest nor the claim that all
+/// is done.
+#[test]
+fn a_copy_that_ends_without_its_manifest_is_not_complete() {
+    let ground = Ground::new();
+    let mut options = ground.options(&["from"], "to");
+    options.workers = 1;
+    let cancel = Cancel::new();
+    // What a directory lacks is reported last.
+    faults::arm(("utimens".to_owned(), 1), Fault::Errno(Errno::IO));
+    let observer = |event: Event<'_>| {
+        if let Event::Incomplete(_) = event {
+            cancel.stop();
+        }
+    };
+    let copied = copy(&options, &cancel, &CopyProgress::default(), &observer).unwrap();
+    assert!(faults::disarm().reached && cancel.is_cancelled());
+    assert_eq!(
+        (copied.left, copied.failed, &copied.manifest),
+        (0, 0, &None)
+    );
+    assert!(copied.resumable && super::journal(&ground).is_some());
+    assert!(done(&options).manifest.is_some());
+    assert_eq!(super::journal(&ground), None);
+}
+
+/// Everything is copied by then, but nothing is forced to the disk.
+#[test]
+fn a_cancellation_before_the_manifest_is_one() {
+    let ground = Ground::new();
+    let cancel = Cancel::new();
+    let stop = cancel.clone();
+    faults::arm(
+        ("utimens".to_owned(), 1),
+        Fault::Run(Box::new(move || stop.stop())),
+    );
+    let copy = CopyOptions::new([ground.at("from")], ground.at("to"));
+    let means = Means::new().threads(1).cancel(&cancel);
+    let error = copy.run(&means).unwrap_err();
+    assert!(faults::disarm().reached);
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    let report: &CopyReport = error.partial().unwrap();
+    assert!(report.cancelled && !report.is_complete());
+    assert_eq!((report.counts.left, &report.counts.manifest), (0, &None));
 }
