@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use bc_digest::Digest;
 use bc_fs::PathError;
 use bc_read::ReadOptions;
-use bc_walk::job::{Error, Guarded, Means, Progress, owned, path_of, unless_cancelled};
+use bc_walk::job::{Error, ErrorKind, Guarded, Means, Progress, owned, path_of, unless_cancelled};
 use bc_walk::{EntryId, FileStat, Listing, Spellings, WalkOptions};
 
 use crate::engine::hash_listing;
 use crate::in_order::{HashOutcome, hash_in_order};
-use crate::options::{HashOptions, HashProgress};
+use crate::options::{HashOptions, HashProgress, Totals};
 use crate::results::{EntryOutcome, Hashes};
 
 impl HashOptions {
@@ -138,11 +138,9 @@ impl HashOptions {
                     Ok(ControlFlow::Continue(()))
                 },
             );
-            let (bytes, cancelled) = match done {
-                Ok(totals) => (totals.read.bytes, listing.is_cancelled()),
-                Err(_) if cancel.is_cancelled() => (progress.bytes.load(Relaxed), true),
-                Err(error) => return Err(error),
-            };
+            let totals = unless_cut(done)?;
+            let cancelled = totals.is_none() || listing.is_cancelled();
+            let bytes = totals.map_or_else(|| progress.bytes.load(Relaxed), |t| t.read.bytes);
             let hashed = Hashed {
                 files: Vec::new(),
                 errors,
@@ -163,6 +161,15 @@ impl HashOptions {
             Digest::new(own)
         });
         digests.collect()
+    }
+}
+
+/// Returns the totals of a run, or none if it was cancelled. A run that failed, by a panic say, may
+/// have been cancelled, too: its error stays.
+fn unless_cut(done: Result<Totals, Error>) -> Result<Option<Totals>, Error> {
+    match done {
+        Err(error) if error.kind() == ErrorKind::Cancelled => Ok(None),
+        done => done.map(Some),
     }
 }
 
@@ -248,7 +255,6 @@ mod tests {
     use bc_digest::Algorithm;
     use bc_pool::Cancel;
     use bc_testkit::TestTree;
-    use bc_walk::job::ErrorKind;
 
     use super::*;
 
@@ -305,5 +311,16 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Cancelled);
         assert!(error.partial::<Hashed>().unwrap().cancelled);
         assert!(heard > 0 && heard < count, "{heard}");
+    }
+
+    /// Whether it was cancelled meanwhile makes no difference to what failed.
+    #[test]
+    fn an_error_is_no_cancellation() {
+        let ends = |kind| unless_cut(Err(Error::new(kind, "of a test")));
+        assert!(ends(ErrorKind::Cancelled).unwrap().is_none());
+        for kind in [ErrorKind::Panic, ErrorKind::Io] {
+            assert_eq!(ends(kind).unwrap_err().kind(), kind);
+        }
+        assert!(unless_cut(Ok(Totals::default())).unwrap().is_some());
     }
 }
