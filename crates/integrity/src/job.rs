@@ -44,24 +44,24 @@ impl Verification {
         self.summary.conclusion() == Conclusion::Damaged
     }
 
-    /// Returns true if everything could be read.
+    /// Returns true if everything could be read, and an update was not
+    /// [refused](Verification::refused): the manifest says what the tree has.
     pub fn is_complete(&self) -> bool {
-        self.summary.unread() == 0
+        self.summary.unread() == 0 && self.refused.is_none()
     }
 
-    /// Returns the result if everything could be read.
+    /// Returns the result if it is complete.
     ///
     /// # Errors
-    /// Of the kind [`Incomplete`](bc_walk::job::ErrorKind::Incomplete), with the number of entries that could
-    /// not.
+    /// Of the kind [`Incomplete`](bc_walk::job::ErrorKind::Incomplete), with the changes for which an
+    /// update was refused, or the number of entries that could not be read.
     pub fn complete(self) -> Result<Verification, Error> {
-        match self.summary.unread() {
-            0 => Ok(self),
-            count => {
-                let text = format!("{count} entries could not be read");
-                Err(Error::incomplete(text, None))
-            }
-        }
+        let text = match (self.refused, self.summary.unread()) {
+            (None, 0) => return Ok(self),
+            (Some(refused), _) => format!("{refused}: the manifest was left as it is"),
+            (None, count) => format!("{count} entries could not be read"),
+        };
+        Err(Error::incomplete(text, None))
     }
 }
 
@@ -309,9 +309,10 @@ mod tests {
 
     use bc_digest::Algorithm;
     use bc_testkit::TestTree;
+    use bc_walk::job::ErrorKind;
 
     use super::*;
-    use crate::{CreateOptions, ManifestFile};
+    use crate::{ChangeLimit, CreateOptions, ManifestFile};
 
     /// A callback hears what the list would have; its panic keeps no manifest from being written.
     #[test]
@@ -354,5 +355,26 @@ mod tests {
             .unwrap();
         assert_eq!(between, diff.run(&means).unwrap().changes);
         assert!(between.len() > 1, "{between:?}");
+    }
+
+    /// A manifest that was left as it is does not say what the tree has.
+    #[test]
+    fn a_refused_update_is_not_complete() {
+        let t = TestTree::new();
+        t.write("d/a", "a").write("d/b", "b");
+        let (d, m, means) = (t.join("d"), t.join("m"), Means::new());
+        let record = CreateOptions::new(&d, Algorithm::Blake3);
+        record.run_to(&m, &means).unwrap();
+        t.remove("d/a");
+        let update = UpdateOptions::new(&d, &m);
+        let none = Some(ChangeLimit::Entries(0));
+        let refused = update.max_changed(none).run(&means).unwrap();
+        assert!(!refused.is_written && !refused.is_complete());
+        let error = refused.complete().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Incomplete);
+        let text = "1 of 3 entries were edited, removed or damaged, more than 0: the manifest was \
+                    left as it is";
+        assert_eq!(error.to_string(), text);
+        assert!(update.run(&means).unwrap().complete().unwrap().is_written);
     }
 }

@@ -91,6 +91,20 @@ pub struct MassChange {
     pub limit: ChangeLimit,
 }
 
+impl fmt::Display for MassChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MassChange {
+            changed,
+            recorded,
+            limit,
+        } = self;
+        write!(
+            f,
+            "{changed} of {recorded} entries were edited, removed or damaged, more than {limit}"
+        )
+    }
+}
+
 impl MassChange {
     /// Returns the refusal if these changes are more than the limit allows; `noted` entries were
     /// known to be damaged before.
