@@ -116,7 +116,7 @@ pub mod recipes;
 pub use bc_copy::{
     Copied, CopyOptions, CopyReport, Durability, Event, Loss, MANIFEST_NAME, ManifestPlace,
     MissingPath, MoveOptions, MoveReport, Moved, OnConflict, Preserve, ReadBack, RepairedPath,
-    RestoreOptions, RestoreReport, Target, When, Why,
+    RestoreOptions, RestoreOutcome, RestoreReport, Target, When, Why,
 };
 #[doc(inline)]
 pub use bc_digest::{

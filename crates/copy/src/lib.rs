@@ -101,4 +101,4 @@ pub use options::{
 pub use restore::{
     Loss, Repaired, RestoreEvent, RestoreObserver, RestoreOptions, Restored, restore,
 };
-pub use run::{CopyReport, MissingPath, RepairedPath, RestoreReport};
+pub use run::{CopyReport, MissingPath, RepairedPath, RestoreOutcome, RestoreReport};

@@ -403,6 +403,67 @@ impl RestoreOptions<'_> {
     /// short or altered; if the root looks like a disk that is not mounted, or has none of the
     /// files; if it was cancelled; if a worker panicked. Failures of single files are in the result.
     pub fn run(&self, means: &Means<'_>) -> Result<RestoreReport, Error> {
+        let (mut repaired, mut missing) = (Vec::new(), Vec::new());
+        let mut report = self.restored(means, |outcome| match outcome {
+            RestoreOutcome::Repaired(path) => repaired.push(path),
+            RestoreOutcome::Missing(path) => missing.push(path),
+        })?;
+        (report.repaired, report.missing) = (repaired, missing);
+        let cancelled = report.cancelled;
+        unless_cancelled(report, cancelled)
+    }
+
+    /// Restores as [`run`](RestoreOptions::run) does, and calls `each` with what becomes of one path
+    /// after the other, in order of the manifest; the lists in the result are empty, and
+    /// [`unrestored`](RestoreReport::unrestored) counts the paths that are missing. It is called by the
+    /// threads that restore, one at a time. After a panic in it, it is not called again; the job is done
+    /// to its end, and then the panic goes on out of this function.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let (photos, backup) = (dir.path().join("photos"), dir.path().join("backup"));
+    /// # for at in [&photos, &backup] { std::fs::create_dir(at)?; std::fs::write(at.join("a.jpg"), "picture")?; }
+    /// # std::fs::write(photos.join("b.jpg"), "other")?;
+    /// use bc_copy::{RestoreOptions, RestoreOutcome};
+    /// use bc_integrity::{CreateOptions, ManifestFile};
+    /// use bc_walk::job::Means;
+    ///
+    /// let (means, file) = (Means::new(), dir.path().join("photos.jsonl"));
+    /// CreateOptions::new(&photos, bc_digest::Algorithm::Blake3).run_to(&file, &means)?.complete()?;
+    /// std::fs::remove_file(photos.join("a.jpg"))?;
+    /// let manifest = ManifestFile::open(&file)?;
+    /// let mut repaired = Vec::new();
+    /// let restore = RestoreOptions::new(&photos, &manifest).from([&backup]);
+    /// let report = restore.run_each(&means, |outcome| match outcome {
+    ///     RestoreOutcome::Repaired(path) => repaired.push(path.path),
+    ///     other => println!("{other:?}"),
+    /// })?;
+    /// report.complete()?;
+    /// assert_eq!(repaired, [photos.join("a.jpg")]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of `run`.
+    pub fn run_each(
+        &self,
+        means: &Means<'_>,
+        each: impl FnMut(RestoreOutcome) + Send,
+    ) -> Result<RestoreReport, Error> {
+        let mut each = Guarded::new(each);
+        let report = self.restored(means, |outcome| each.call(outcome));
+        each.end();
+        let report = report?;
+        let cancelled = report.cancelled;
+        unless_cancelled(report, cancelled)
+    }
+
+    /// Restores; a result of what was cancelled says so.
+    fn restored(
+        &self,
+        means: &Means<'_>,
+        each: impl FnMut(RestoreOutcome) + Send,
+    ) -> Result<RestoreReport, Error> {
         let root = Path::new(self.root);
         let paths: Vec<_> = self.from.iter().map(PathBuf::from).collect();
         require([&root.to_owned()].into_iter().chain(&paths))?;
@@ -411,31 +472,42 @@ impl RestoreOptions<'_> {
             manifest: &manifest,
             ..self.clone()
         };
-        let report = Mutex::new(RestoreReport::default());
+        let heard = Mutex::new((RestoreReport::default(), each));
         let hear = |event: RestoreEvent<'_>| {
-            let mut report = lock(&report);
-            report.hear(root, event);
+            let (report, each) = &mut *lock(&heard);
+            report.hear(root, event, each);
         };
         let restored = working(means, |work| restore(&what, work, &hear))?;
-        let mut report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (mut report, _) = heard.into_inner().unwrap_or_else(PoisonError::into_inner);
         report.left = restored.left;
         report.others = restored.others;
         report.bytes = restored.bytes;
         report.dry_run = self.dry_run;
         report.cancelled = means.cancelled_by().is_cancelled() && restored.left > 0;
-        let cancelled = report.cancelled;
-        unless_cancelled(report, cancelled)
+        Ok(report)
     }
+}
+
+/// Outcome of a path that was to be restored. Failures are in the report.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum RestoreOutcome {
+    /// It is as recorded again, or would be.
+    Repaired(RepairedPath),
+    /// It is not restored, since no copy has its content.
+    Missing(MissingPath),
 }
 
 /// Result of [restoring](RestoreOptions::run).
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct RestoreReport {
-    /// Paths that are as recorded again, or would be.
+    /// Paths that are as recorded again, or would be. Empty if they went to a callback.
     pub repaired: Vec<RepairedPath>,
-    /// Paths that are not restored, since no copy has their content.
+    /// Paths that are not restored, since no copy has their content. Empty if they went to a callback.
     pub missing: Vec<MissingPath>,
+    /// Number of those.
+    pub unrestored: u64,
     /// Paths that failed, or changed meanwhile.
     pub errors: Vec<PathError>,
     /// Paths that were restored without some recorded metadata, such as the owner.
@@ -456,20 +528,28 @@ pub struct RestoreReport {
 }
 
 impl RestoreReport {
-    fn hear(&mut self, root: &Path, event: RestoreEvent<'_>) {
+    fn hear(
+        &mut self,
+        root: &Path,
+        event: RestoreEvent<'_>,
+        each: &mut impl FnMut(RestoreOutcome),
+    ) {
         match event {
-            RestoreEvent::Repaired(repaired) => self.repaired.push(RepairedPath {
+            RestoreEvent::Repaired(repaired) => each(RestoreOutcome::Repaired(RepairedPath {
                 path: below(root, repaired.path),
                 loss: repaired.loss,
                 from: repaired.from.map(path_of),
                 linked_to: repaired.linked.map(|path| below(root, path)),
                 kept_as: repaired.kept.map(|path| below(root, path)),
-            }),
-            RestoreEvent::Missing { path, loss, why } => self.missing.push(MissingPath {
-                path: below(root, path),
-                loss,
-                reason: why.to_owned(),
-            }),
+            })),
+            RestoreEvent::Missing { path, loss, why } => {
+                self.unrestored += 1;
+                each(RestoreOutcome::Missing(MissingPath {
+                    path: below(root, path),
+                    loss,
+                    reason: why.to_owned(),
+                }));
+            }
             RestoreEvent::Failed { error, .. } => self.errors.push(PathError::from(error)),
             RestoreEvent::Unread(error) => self.errors.push(error.clone()),
             RestoreEvent::Incomplete(error) => self.lacking.push(PathError::from(error)),
@@ -484,7 +564,7 @@ impl RestoreReport {
 
     /// Returns true if everything that was to be restored is, or would be.
     pub fn is_complete(&self) -> bool {
-        self.errors.is_empty() && self.missing.is_empty() && self.left == 0 && !self.cancelled
+        self.errors.is_empty() && self.unrestored == 0 && self.left == 0 && !self.cancelled
     }
 
     /// Returns the report if everything that was to be restored is, or would be.
@@ -495,15 +575,16 @@ impl RestoreReport {
         if let Some(error) = missing(&self.errors, self.cancelled) {
             return Err(error);
         }
-        match (self.missing.first(), self.left) {
-            (None, 0) => Ok(self),
-            (None, left) => Err(Error::incomplete(format!("{left} paths were left"), None)),
-            (Some(first), _) => Err(Error::at(
-                ErrorKind::Incomplete,
-                &first.path,
-                &*first.reason,
-            )),
+        if let Some(first) = self.missing.first() {
+            let (path, reason) = (&first.path, &*first.reason);
+            return Err(Error::at(ErrorKind::Incomplete, path, reason));
         }
+        let text = match (self.unrestored, self.left) {
+            (0, 0) => return Ok(self),
+            (0, left) => format!("{left} paths were left"),
+            (count, _) => format!("no copy has the content of {count} paths"),
+        };
+        Err(Error::incomplete(text, None))
     }
 }
 

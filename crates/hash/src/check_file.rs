@@ -9,9 +9,10 @@ use bc_digest::Algorithm;
 use bc_fs::PathError;
 use bc_fs::input::Interruptible;
 use bc_manifest::{Item, Options, Reader};
-use bc_walk::job::{Error, ErrorKind, Means, missing, path_of, unless_cancelled};
+use bc_walk::job::{Error, ErrorKind, Guarded, Means, missing, path_of, unless_cancelled};
 
 use crate::check::{Verdict, check_lines};
+use crate::in_order::WINDOW;
 use crate::lines::{Hint, Line, resolve};
 use crate::trial::Trial;
 use crate::{ExpectedDigests, FileDigests, HashOptions, HashProgress};
@@ -74,6 +75,58 @@ impl ChecksumFile {
     /// If the checksum file cannot be read, or has not one line that is a checksum; if it was
     /// cancelled; if a worker panicked.
     pub fn run(&self, means: &Means<'_>) -> Result<Checked, Error> {
+        let mut files = Vec::new();
+        let checked = self.checked(means, u32::MAX, &mut |file| files.push(file))?;
+        let cancelled = checked.cancelled;
+        unless_cancelled(Checked { files, ..checked }, cancelled)
+    }
+
+    /// Verifies as [`run`](ChecksumFile::run) does, and calls `each` with one file after the other, in
+    /// order of the lines, once some thousands of them are read; the list in the result is empty. A
+    /// file that is named by lines far apart is read again. It is called by the caller's own thread.
+    /// After a panic in it, it is not called again; the job is done to its end, and then the panic goes
+    /// on out of this function.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # std::fs::write(dir.path().join("abc"), "abc")?;
+    /// # let sums = dir.path().join("MD5SUMS");
+    /// use bc_hash::{ChecksumFile, FileVerdict};
+    /// use bc_walk::job::Means;
+    ///
+    /// std::fs::write(&sums, "900150983cd24fb0d6963f7d28e17f72  abc\n")?;
+    /// let mut wrong = Vec::new();
+    /// let checked = ChecksumFile::new(&sums).run_each(&Means::new(), |file| {
+    ///     if file.verdict != FileVerdict::Ok {
+    ///         wrong.push(file.path);
+    ///     }
+    /// })?;
+    /// assert!(checked.is_complete() && wrong.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of `run`. After a cancellation the files are missing that were not passed on.
+    pub fn run_each(
+        &self,
+        means: &Means<'_>,
+        each: impl FnMut(CheckedFile),
+    ) -> Result<Checked, Error> {
+        let mut each = Guarded::new(each);
+        let checked = self.checked(means, WINDOW, &mut |file| each.call(file));
+        each.end();
+        let checked = checked?;
+        let cancelled = checked.cancelled;
+        unless_cancelled(checked, cancelled)
+    }
+
+    /// Verifies `piece` lines at a time; a result of what was cancelled says so.
+    fn checked(
+        &self,
+        means: &Means<'_>,
+        piece: u32,
+        each: &mut dyn FnMut(CheckedFile),
+    ) -> Result<Checked, Error> {
         let cancel = means.cancelled_by();
         let (progress, total) = (HashProgress::default(), AtomicU64::new(0));
         means.run(
@@ -83,7 +136,8 @@ impl ChecksumFile {
                     Err(_) if cancel.is_cancelled() => Read::default(),
                     read => read?,
                 };
-                total.store(read.wanted.len() as u64, Relaxed);
+                let lines = read.wanted.len();
+                total.store(lines as u64, Relaxed);
                 // Which algorithms are asked for is in the lines.
                 let options = HashOptions::new(vec![Algorithm::Blake3]).with(means);
                 let verify = |progress: &HashProgress, list: &ExpectedDigests, lines: &[u32]| {
@@ -97,21 +151,20 @@ impl ChecksumFile {
                     attempt: &|list, lines| verify(&HashProgress::default(), list, lines),
                     found: &|_, _| (),
                 };
-                let verdicts = trial.run(&mut read.wanted, &read.guessed)?;
-                let cancelled = cancel.is_cancelled()
-                    && (verdicts.is_empty() || verdicts.iter().any(is_not_done));
-                let files = verdicts.into_iter().enumerate();
-                let checked = Checked {
-                    files: files
-                        .filter(|(_, verdict)| !is_not_done(verdict))
-                        .map(|(line, verdict)| CheckedFile::new(read.wanted.path(line), verdict))
-                        .collect(),
+                let mut done = 0;
+                trial.run_each(&mut read.wanted, &read.guessed, piece, |path, verdict| {
+                    if !is_not_done(&verdict) {
+                        done += 1;
+                        each(CheckedFile::new(path, verdict));
+                    }
+                })?;
+                Ok(Checked {
+                    files: Vec::new(),
                     errors: read.errors,
                     improper_lines: read.improper,
                     is_cut_short: read.is_cut_short,
-                    cancelled,
-                };
-                unless_cancelled(checked, cancelled)
+                    cancelled: cancel.is_cancelled() && (done < lines || lines == 0),
+                })
             },
         )
     }
@@ -188,7 +241,7 @@ impl Read {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Checked {
-    /// The files, in order of the lines.
+    /// The files, in order of the lines. Empty if they went to a callback.
     pub files: Vec<CheckedFile>,
     /// Files that could not be read when the list was made, as it says.
     pub errors: Vec<PathError>,
@@ -275,4 +328,66 @@ pub enum FileVerdict {
     Mismatch,
     /// The file could not be read.
     Unread(PathError),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use bc_pool::Cancel;
+    use bc_testkit::TestTree;
+
+    use super::*;
+
+    /// A list of more lines than are verified at a time, of three files.
+    fn long_list() -> TestTree {
+        let t = TestTree::new();
+        t.write("a", "a").write("b", "b");
+        let line = |name: &str, text: &str| {
+            let digest = bc_digest::hash(Algorithm::Sha256, text.as_bytes());
+            format!("{digest}  {name}\n")
+        };
+        let lines = line("a", "a") + &line("b", "other") + &line("gone", "");
+        t.write("SUMS", lines.repeat(WINDOW as usize / 3 + 10));
+        t
+    }
+
+    #[test]
+    fn a_callback_hears_what_the_list_has() {
+        let t = long_list();
+        let (sums, means) = (ChecksumFile::new(t.join("SUMS")), Means::new().threads(2));
+        let all = sums.run(&means).unwrap();
+        assert!(all.files.len() > WINDOW as usize);
+        let mut heard = Vec::new();
+        let rest = sums.run_each(&means, |file| heard.push(file)).unwrap();
+        assert!(rest.files.is_empty() && rest.is_complete());
+        assert!(heard == all.files);
+        let mut calls = 0;
+        let run = AssertUnwindSafe(|| {
+            sums.run_each(&means, |_| {
+                calls += 1;
+                panic!("of a test");
+            })
+        });
+        let panic = catch_unwind(run).unwrap_err();
+        assert_eq!(*panic.downcast::<&str>().unwrap(), "of a test");
+        assert_eq!(calls, 1);
+    }
+
+    /// The lines that were read are passed on, those behind them are not begun.
+    #[test]
+    fn what_was_heard_before_a_cancellation_stays() {
+        let t = long_list();
+        let cancel = Cancel::new();
+        let means = Means::new().threads(1).cancel(&cancel);
+        let mut heard = 0;
+        let run = ChecksumFile::new(t.join("SUMS")).run_each(&means, |_| {
+            heard += 1;
+            cancel.stop();
+        });
+        let error = run.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Cancelled);
+        assert!(error.partial::<Checked>().unwrap().cancelled);
+        assert_eq!(heard, WINDOW);
+    }
 }

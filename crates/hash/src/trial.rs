@@ -49,17 +49,39 @@ impl<E> Trial<'_, E> {
     /// # Errors
     /// As of `verify` and `attempt`.
     pub fn run(&self, wanted: &mut ExpectedDigests, guessed: &[u32]) -> Result<Vec<Verdict>, E> {
+        let mut verdicts = Vec::with_capacity(wanted.len());
+        self.run_each(wanted, guessed, u32::MAX, |_, verdict| {
+            verdicts.push(verdict)
+        })?;
+        Ok(verdicts)
+    }
+
+    /// Verifies as `run` does, `piece` lines at a time, and calls `each` with the path and the verdict
+    /// of one line after the other. A file is read once for each piece that names it.
+    pub(crate) fn run_each(
+        &self,
+        wanted: &mut ExpectedDigests,
+        guessed: &[u32],
+        piece: u32,
+        mut each: impl FnMut(&[u8], Verdict),
+    ) -> Result<(), E> {
         let mut known = self.settle(wanted, guessed)?;
-        let all = 0..wanted.len() as u32;
-        let others: Vec<u32> = all.filter(|line| !known.contains_key(line)).collect();
-        let mut verdicts = (self.verify)(wanted, &others)?.into_iter();
-        if known.is_empty() {
-            return Ok(verdicts.collect());
+        let (mut from, all) = (0_u32, wanted.len() as u32);
+        loop {
+            let lines = from..all.min(from.saturating_add(piece));
+            let others = lines.clone().filter(|line| !known.contains_key(line));
+            let others: Vec<u32> = others.collect();
+            let mut verdicts = (self.verify)(wanted, &others)?.into_iter();
+            for line in lines.clone() {
+                if let Some(verdict) = known.remove(&line).or_else(|| verdicts.next()) {
+                    each(wanted.path(line as usize), verdict);
+                }
+            }
+            from = lines.end;
+            if from == all || self.cancel.is_cancelled() {
+                return Ok(());
+            }
         }
-        let lines = 0..wanted.len() as u32;
-        Ok(lines
-            .filter_map(|line| known.remove(&line).or_else(|| verdicts.next()))
-            .collect())
     }
 
     /// Puts in place of the usual algorithm of their length the one that the digests of the lines

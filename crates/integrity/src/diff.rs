@@ -2,10 +2,11 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bc_fs::PathError;
 use bc_manifest::integrity::{ContentFault, Entry, Header, Kind, ROOT};
-use bc_walk::job::{Error, ErrorKind, path_of};
+use bc_walk::job::{Error, ErrorKind, Progress, path_of};
 
 use crate::Setting;
 use crate::change::Ctime;
@@ -81,10 +82,33 @@ pub struct Diffed {
 /// Fails if a manifest is damaged, if digests are compared and the algorithms differ, or if a write
 /// fails.
 pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error> {
+    diff_counted(what, &ComparedEntries::default(), sink)
+}
+
+/// Entries of the newer manifest that were compared, and all of them, once they are known.
+#[derive(Debug, Default)]
+pub(crate) struct ComparedEntries {
+    done: AtomicU64,
+    all: AtomicU64,
+}
+
+impl ComparedEntries {
+    pub(crate) fn now(&self) -> Progress {
+        let [done, all] = [&self.done, &self.all].map(|count| count.load(Relaxed));
+        Progress::new([done, all], [0, 0])
+    }
+}
+
+/// Compares as [`diff`] does, and counts.
+pub(crate) fn diff_counted(
+    what: &DiffOptions<'_>,
+    counts: &ComparedEntries,
+    sink: &mut Sink<'_>,
+) -> Result<Diffed, Error> {
     let mut old = what.old.stream(what.trust, Prefetch::Thread)?;
     let mut new = what.new.stream(what.trust, Prefetch::Thread)?;
     old.prove()?;
-    new.prove()?;
+    counts.all.store(new.prove()?.unwrap_or(0), Relaxed);
     let new_dev = new.header().root_dev;
     let (was, is) = (&old.header().algorithm, &new.header().algorithm);
     if was != is && what.rules.compares(Field::Digest, Kind::File) {
@@ -112,10 +136,12 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
         is_copy: of_trees && !same_place(old.header(), new.header()),
     };
     let mut sides = Sides::of_manifest(old);
-    let mut flow = ControlFlow::Continue(());
+    let (mut flow, mut done) = (ControlFlow::Continue(()), 0);
     while flow.is_continue()
         && let Some(after) = new.take()?
     {
+        done += 1;
+        counts.done.store(done, Relaxed);
         let mut view = EntryRef::from(after);
         if after.path == ROOT {
             view.dev = new_dev;

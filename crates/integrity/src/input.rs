@@ -19,7 +19,7 @@ use bc_digest::Algorithm;
 use bc_fs::PathError;
 use bc_fs::input::Interruptible;
 use bc_manifest::compress;
-use bc_manifest::integrity::{Entry, Header, Policy, Reader, check_seal, read_seal};
+use bc_manifest::integrity::{Entry, Header, Policy, Reader, Trailer, check_seal, read_seal};
 use bc_manifest::{Map, Value};
 use bc_pool::Cancel;
 use bc_walk::job::{Error, ErrorKind, path_of};
@@ -443,10 +443,11 @@ impl ManifestFile {
         used: &Receiver<Vec<Entry>>,
         runs: &Receiver<Passing>,
     ) -> Result<Vec<String>, Error> {
+        let mut entries = None;
         if trust == Trust::Checked {
-            self.check()?;
+            entries = Some(self.trailer()?.entries);
         }
-        let mut listens = sender.send(Message::Proven).is_ok();
+        let mut listens = sender.send(Message::Proven(entries)).is_ok();
         let mut reader = self.reader(trust)?;
         // Without an answer every line is wanted.
         let mut passing = runs.recv().unwrap_or_default();
@@ -483,6 +484,11 @@ impl ManifestFile {
     /// # Errors
     /// Fails if they do not fit, or reading fails.
     pub fn check(&self) -> Result<(), Error> {
+        self.trailer().map(drop)
+    }
+
+    /// Checks like [`check`](Self::check), and returns the trailer.
+    fn trailer(&self) -> Result<Trailer, Error> {
         check_seal(self.lines()?).map_err(|error| self.unsealed(&error))
     }
 

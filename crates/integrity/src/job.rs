@@ -11,10 +11,11 @@ use bc_walk::job::{Error, Guarded, Means, Progress};
 use crate::change::Change;
 use crate::compare::Sink;
 use crate::compare::summary::{ComparisonSummary, Conclusion};
+use crate::diff::{ComparedEntries, DiffOptions, diff_counted};
 use crate::options::{Job, Reading, Work};
 use crate::place::Origin;
 use crate::update::limit::MassChange;
-use crate::{DiffOptions, UpdateOptions, VerifyOptions, diff, update, verify};
+use crate::{UpdateOptions, VerifyOptions, update, verify};
 
 /// Differences between a tree and its record, or between two records.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -197,8 +198,8 @@ impl UpdateOptions<'_> {
 }
 
 impl DiffOptions<'_> {
-    /// Compares the two with these means, of which it needs only the cancellation; all changes are
-    /// in the result.
+    /// Compares the two with these means, of which it needs only cancellation and progress, which
+    /// counts entries; all changes are in the result.
     ///
     /// # Errors
     /// If a manifest cannot be read, is cut short or altered; if their digests are of two
@@ -226,13 +227,17 @@ impl DiffOptions<'_> {
             ..*self
         };
         let diffed = passed_on(each, |sink| {
-            means.run(Progress::default, || {
-                let diffed = diff(&what, sink)?;
-                match cancel.is_cancelled() {
-                    true => Err(Error::cancelled()),
-                    false => Ok(diffed),
-                }
-            })
+            let counts = ComparedEntries::default();
+            means.run(
+                || counts.now(),
+                || {
+                    let diffed = diff_counted(&what, &counts, sink)?;
+                    match cancel.is_cancelled() {
+                        true => Err(Error::cancelled()),
+                        false => Ok(diffed),
+                    }
+                },
+            )
         })?;
         Ok(Verification {
             changes: Vec::new(),
@@ -351,8 +356,12 @@ mod tests {
         assert!(VerifyOptions::new(&d, &new).run(&means).unwrap().is_same());
         let mut between = Vec::new();
         let diff = DiffOptions::new(&old, &new);
-        diff.run_each(&means, |change| between.push(change))
+        let mut last = Progress::default();
+        let watched = Means::new().progress(|now| last = now);
+        diff.run_each(&watched, |change| between.push(change))
             .unwrap();
+        drop(watched);
+        assert_eq!((last.files, last.files_total), (3, Some(3)));
         assert_eq!(between, diff.run(&means).unwrap().changes);
         assert!(between.len() > 1, "{between:?}");
     }

@@ -216,11 +216,11 @@ fn groups(found: &Searched, search: &Search) -> Vec<FileGroup> {
     report.groups().collect()
 }
 
-/// Steps that are done, and that may have to be, once the search is over.
+/// Steps that are done, and that may have to be, once they are known.
 #[derive(Debug, Default)]
-struct StepCounts {
-    done: AtomicU64,
-    planned: AtomicU64,
+pub(crate) struct StepCounts {
+    pub(crate) done: AtomicU64,
+    pub(crate) planned: AtomicU64,
 }
 
 impl StepCounts {

@@ -50,8 +50,8 @@ pub(crate) type ManifestLines = Reader<LineInput>;
 
 /// Message of the thread that reads a manifest.
 pub(crate) enum Message {
-    /// The SHA-256 was found right, or is not to be checked.
-    Proven,
+    /// The SHA-256 was found right, with the number of entries, or is not to be checked.
+    Proven(Option<u64>),
     /// Entries, and the number of those that count.
     Batch(Vec<Entry>, usize),
     /// The end, with the problems that were skipped.
@@ -205,14 +205,16 @@ impl ManifestStream {
         &self.header
     }
 
-    /// Waits until the manifest has been found unaltered.
-    pub(crate) fn prove(&mut self) -> Result<(), Error> {
+    /// Waits until the manifest has been found unaltered. Returns the number of its entries, where
+    /// that is known.
+    pub(crate) fn prove(&mut self) -> Result<Option<u64>, Error> {
         let LineStream::Prefetched { receiver, .. } = &self.source else {
-            return Ok(());
+            return Ok(None);
         };
         match receiver.recv() {
             Ok(Message::Failed(error)) => Err(error),
-            Ok(_) => Ok(()),
+            Ok(Message::Proven(entries)) => Ok(entries),
+            Ok(_) => Ok(None),
             Err(_) => Err(stopped()),
         }
     }
@@ -241,7 +243,7 @@ impl ManifestStream {
                     }
                 }
                 LineStream::Prefetched { receiver, back, .. } => match receiver.recv() {
-                    Ok(Message::Proven) => {}
+                    Ok(Message::Proven(_)) => {}
                     Ok(Message::Batch(batch, count)) => {
                         let used = std::mem::replace(&mut self.batch, batch);
                         self.count = count;

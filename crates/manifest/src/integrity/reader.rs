@@ -424,12 +424,13 @@ pub fn read_seal(input: impl BufRead) -> Result<Map<String, Value>, Error> {
 }
 
 /// Reads a manifest to its end and compares the SHA-256 in its trailer with the lines before it:
-/// this finds cut off and changed lines. The lines themselves are not looked at.
+/// this finds cut off and changed lines. The lines themselves are not looked at. Returns the trailer.
 ///
 /// # Errors
 /// If there is no complete trailer at the end, it does not fit, or reading fails.
-pub fn check_seal(input: impl BufRead) -> Result<(), Error> {
-    checked_trailer(input).map(drop)
+pub fn check_seal(input: impl BufRead) -> Result<Trailer, Error> {
+    let line = checked_trailer(input)?;
+    Ok(Trailer::parse(&line).unwrap_or_default())
 }
 
 /// Returns the trailer's line, verified.
@@ -487,10 +488,11 @@ mod tests {
         let writer = Writer::new(Vec::new(), &Header::new("sha256", "0")).unwrap();
         let (sealed, _) = writer.finish().unwrap();
         let check = |bytes: &[u8]| {
-            let found = check_seal(bytes).map_err(|error| error.kind());
+            let found = check_seal(bytes).map(drop).map_err(|error| error.kind());
             for capacity in [1, 7, 64] {
                 let input = io::BufReader::with_capacity(capacity, bytes);
-                assert_eq!(check_seal(input).map_err(|error| error.kind()), found);
+                let whole = check_seal(input).map(drop);
+                assert_eq!(whole.map_err(|error| error.kind()), found);
             }
             found
         };

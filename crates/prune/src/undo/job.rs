@@ -1,17 +1,18 @@
 //! Steps taken back as a job, and what is reported of each.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use bc_fs::PathError;
 use bc_read::Rate;
-use bc_walk::job::{Error, Means, Progress, missing, path_of, require, unless_cancelled};
+use bc_walk::job::{Error, Guarded, Means, Progress, missing, path_of, require, unless_cancelled};
 
-use super::undo;
+use super::undo_counted;
+use crate::job::StepCounts;
 use crate::options::RunMode;
 use crate::skip::Skip;
 
-/// Options of an [undo](fn@undo).
+/// Options of an [undo](fn@super::undo).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UndoOptions {
@@ -58,32 +59,63 @@ impl UndoJob {
         }
     }
 
-    /// Takes them back with these means: cancellation and progress, which counts names.
+    /// Takes them back with these means: cancellation and progress, which counts steps.
     ///
     /// # Errors
     /// If the journal is not there, is none, belongs to another user or may be written by others; if
     /// it was cancelled, which leaves what is done as it is. Failures of single files are in the
     /// result.
     pub fn run(&self, means: &Means<'_>) -> Result<Undone, Error> {
-        let done = AtomicU64::new(0);
-        let now = || Progress::new([done.load(Relaxed), 0], [0, 0]);
+        let mut files = Vec::new();
+        let undone = self.undone(means, &mut |file| files.push(file))?;
+        let cancelled = undone.cancelled;
+        unless_cancelled(Undone { files, ..undone }, cancelled)
+    }
+
+    /// Takes them back as [`run`](UndoJob::run) does, and calls `each` with one name after the other, as
+    /// they are restored; the list in the result is empty. It is called by the caller's own thread.
+    /// After a panic in it, it is not called again; the job is done to its end, and then the panic goes
+    /// on out of this function.
+    ///
+    /// # Errors
+    /// As of `run`.
+    pub fn run_each(
+        &self,
+        means: &Means<'_>,
+        each: impl FnMut(RestoredFile),
+    ) -> Result<Undone, Error> {
+        let mut each = Guarded::new(each);
+        let undone = self.undone(means, &mut |file| each.call(file));
+        each.end();
+        let undone = undone?;
+        let cancelled = undone.cancelled;
+        unless_cancelled(undone, cancelled)
+    }
+
+    /// Takes them back; a result of what was cancelled says so.
+    fn undone(
+        &self,
+        means: &Means<'_>,
+        each: &mut dyn FnMut(RestoredFile),
+    ) -> Result<Undone, Error> {
+        let counts = StepCounts::default();
+        let now = || {
+            let [done, planned] = [&counts.done, &counts.planned].map(|count| count.load(Relaxed));
+            Progress::new([done, planned], [0, 0])
+        };
         means.run(now, || {
             require([&self.journal])?;
             let cancel = means.cancelled_by();
             let mut undone = Undone::default();
-            let mut hear = |event: UndoEvent<'_>| {
-                done.fetch_add(1, Relaxed);
-                undone.hear(&event);
-            };
+            let mut hear = |event: UndoEvent<'_>| undone.hear(&event, each);
             let options = UndoOptions::from(self.mode).rate(self.rate.clone());
-            let summary = undo(&self.journal, options, cancel, &mut hear)?;
+            let summary = undo_counted(&self.journal, &options, cancel, &counts, &mut hear)?;
             undone.restored = summary.restored;
             undone.unneeded = summary.unneeded;
             undone.damaged_lines = summary.damaged;
             undone.dry_run = self.mode == RunMode::DryRun;
             undone.cancelled = cancel.is_cancelled();
-            let cancelled = undone.cancelled;
-            unless_cancelled(undone, cancelled)
+            Ok(undone)
         })
     }
 }
@@ -92,7 +124,8 @@ impl UndoJob {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Undone {
-    /// Names that are files of their own again, or would be, as absolute paths.
+    /// Names that are files of their own again, or would be, as absolute paths. Empty if they went to a
+    /// callback.
     pub files: Vec<RestoredFile>,
     /// Number of names restored.
     pub restored: u64,
@@ -110,7 +143,7 @@ pub struct Undone {
 }
 
 impl Undone {
-    fn hear(&mut self, event: &UndoEvent<'_>) {
+    fn hear(&mut self, event: &UndoEvent<'_>, each: &mut dyn FnMut(RestoredFile)) {
         let lost = match event.outcome {
             UndoOutcome::Restored { lost } | UndoOutcome::Would { lost } => lost.clone(),
             UndoOutcome::Unneeded
@@ -120,7 +153,7 @@ impl Undone {
                 return;
             }
         };
-        self.files.push(RestoredFile {
+        each(RestoredFile {
             path: path_of(event.path),
             lost,
         });
@@ -208,4 +241,41 @@ pub struct UndoSummary {
     pub leftovers: u64,
     /// The numbers of lines of the journal that are damaged: their steps are not undone.
     pub damaged: Vec<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use bc_find::Search;
+    use bc_testkit::TestTree;
+
+    use super::*;
+    use crate::{Action, PruneOptions};
+
+    /// A callback hears what the list would have, and progress ends at its total.
+    #[test]
+    fn restored_names_go_to_a_callback() {
+        let t = TestTree::new();
+        for name in ["a", "b", "c", "d"] {
+            t.write(format!("d/{name}"), "same");
+        }
+        let journal = t.join("journal");
+        let link = PruneOptions::new(Action::Hardlink).mode(RunMode::Execute);
+        let link = link.journal(Some(journal.clone()));
+        link.run(&Search::new([t.join("d")]), &Means::new())
+            .unwrap();
+        let undo = UndoJob::new(&journal);
+        let dry = undo
+            .clone()
+            .mode(RunMode::DryRun)
+            .run(&Means::new())
+            .unwrap();
+        assert_eq!(dry.files.len(), 3);
+        let (mut last, mut heard) = (Progress::default(), Vec::new());
+        let means = Means::new().progress(|now| last = now);
+        let undone = undo.run_each(&means, |file| heard.push(file)).unwrap();
+        drop(means);
+        assert!(undone.files.is_empty() && undone.restored == 3 && undone.is_complete());
+        assert_eq!(heard, dry.files);
+        assert_eq!((last.files, last.files_total), (3, Some(3)));
+    }
 }

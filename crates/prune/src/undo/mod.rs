@@ -19,6 +19,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::Digest;
 use bc_edit::content;
@@ -50,6 +51,7 @@ use crate::check::dir;
 use crate::check::meta::{entitled, give_metadata, lacking};
 use crate::check::open_file::{self, OpenFile};
 use crate::check::pace::ReadPace;
+use crate::job::StepCounts;
 use crate::journal::{Index, JournalStep, Recorded, RecordedCopy, Steps, TreeAction};
 use crate::leftovers::claim::{self, Blocked};
 use crate::options::RunMode;
@@ -71,13 +73,16 @@ pub fn undo(
     cancel: &Cancel,
     observer: &mut dyn FnMut(UndoEvent<'_>),
 ) -> Result<UndoSummary, PathError> {
-    undo_at(path.as_ref(), &options.into(), cancel, observer)
+    let counts = StepCounts::default();
+    undo_counted(path.as_ref(), &options.into(), cancel, &counts, observer)
 }
 
-fn undo_at(
+/// Undoes as [`undo`] does, and counts the steps that are dealt with.
+fn undo_counted(
     path: &Path,
     options: &UndoOptions,
     cancel: &Cancel,
+    counts: &StepCounts,
     observer: &mut dyn FnMut(UndoEvent<'_>),
 ) -> Result<UndoSummary, PathError> {
     let mut summary = UndoSummary::default();
@@ -89,7 +94,10 @@ fn undo_at(
     summary.damaged.clone_from(&steps.index.damaged);
     let mut undo = Undo::of(&steps.index, mode, ReadPace::new(cancel, rate));
     let is_continued = steps.index.started_ns.len() > 1;
+    let all = steps.index.places.len();
+    counts.planned.store(all as u64, Relaxed);
     for (at, place) in steps.index.places.iter().enumerate().rev() {
+        counts.done.store((all - 1 - at) as u64, Relaxed);
         if cancel.is_cancelled() {
             break;
         }
@@ -158,6 +166,9 @@ fn undo_at(
             action: &entry.action,
             outcome: &outcome,
         });
+    }
+    if !cancel.is_cancelled() {
+        counts.done.store(all as u64, Relaxed);
     }
     for (path, why) in undo.leftovers.staying() {
         summary.failed += u64::from(why.is_error());

@@ -5,13 +5,14 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use bc_digest::Algorithm;
-use bc_integrity::{RootCheck, XattrPolicy};
+use bc_integrity::{CreateOptions, ManifestFile, RootCheck, XattrPolicy};
 use bc_pool::Cancel;
-use bc_walk::job::ErrorKind;
+use bc_walk::job::{ErrorKind, Means};
 use rustix::fs::XattrFlags;
 
 use super::super::Loss;
 use super::Ground;
+use crate::{RestoreOptions, RestoreOutcome};
 
 /// A tree with a copy called `copy`.
 fn ground() -> Ground {
@@ -587,4 +588,39 @@ fn interrupted_it_says_what_is_left() {
     };
     let done = super::with_work(&cancel, |work| super::restore(&options, work, &report)).unwrap();
     assert_eq!((done.wanted, done.left), (1, 1));
+}
+
+/// A callback hears what the lists would have, and the report still knows that something is missing.
+#[test]
+fn outcomes_go_to_a_callback() {
+    let ground = Ground::new();
+    let (root, copy) = (ground.at("root"), ground.at("copy"));
+    fs::create_dir_all(&root).unwrap();
+    fs::create_dir_all(&copy).unwrap();
+    for name in ["a", "b", "c", "stays"] {
+        fs::write(root.join(name), name).unwrap();
+    }
+    let (file, means) = (ground.at("manifest"), Means::new());
+    CreateOptions::new(&root, Algorithm::Blake3)
+        .run_to(&file, &means)
+        .unwrap();
+    for name in ["a", "c"] {
+        fs::rename(root.join(name), copy.join(name)).unwrap();
+    }
+    fs::remove_file(root.join("b")).unwrap();
+    let manifest = ManifestFile::open(&file).unwrap();
+    let restore = RestoreOptions::new(&root, &manifest).from([&copy]);
+    let planned = restore.clone().dry_run(true).run(&means).unwrap();
+    assert_eq!((planned.repaired.len(), planned.missing.len()), (2, 1));
+    let (mut repaired, mut missing) = (Vec::new(), Vec::new());
+    let report = restore.run_each(&means, |outcome| match outcome {
+        RestoreOutcome::Repaired(path) => repaired.push(path),
+        RestoreOutcome::Missing(path) => missing.push(path),
+    });
+    let report = report.unwrap();
+    assert!(report.repaired.is_empty() && report.missing.is_empty());
+    assert_eq!((repaired, missing), (planned.repaired, planned.missing));
+    assert!(report.unrestored == 1 && !report.is_complete());
+    let error = report.complete().unwrap_err();
+    assert_eq!(error.to_string(), "no copy has the content of 1 paths");
 }
