@@ -68,9 +68,11 @@
 //! Whole programs are in [`recipes`]: a service that can be stopped, a photo importer that skips what
 //! the archive has, a verifier of backups with a progress bar, a cache keyed by content.
 //!
-//! For more control there are the engines themselves, `bc-hash`, `bc-find`, `bc-prune`,
-//! `bc-integrity` and `bc-copy`, with functions that stream their results, and the crates below
-//! them: `bc-digest` (many messages at once), `bc-walk`, `bc-read`, `bc-manifest`.
+//! Where a result has a list, `run_each` calls back with one item after the other instead. Programs
+//! that need one verb only may use its engine, `bc-hash`, `bc-find`, `bc-prune`, `bc-integrity` or
+//! `bc-copy`; below them are `bc-digest` (many messages at once), `bc-walk` (listings) and
+//! `bc-manifest` (the formats). What their pages do not show is internal to bit-crafts, and so are
+//! the crates `bc-fs`, `bc-edit`, `bc-pool` and `bc-read`: all of that may change in any release.
 //!
 //! # Invariants
 //!
@@ -125,16 +127,11 @@ pub use bc_digest::{
 };
 #[cfg(feature = "dup")]
 #[doc(inline)]
-pub use bc_find::dirs::{DirNames, DirsOptions, EqualDirectories, FoundDirectories, Within};
-#[cfg(feature = "dup")]
-#[doc(inline)]
-pub use bc_find::scan::{Equality, HardLinks, ScanOptions};
-#[cfg(feature = "dup")]
-#[doc(inline)]
-pub use bc_find::unique::{ContentPlace, FoundUnique, NotFile, UniqueContent, UniqueOptions};
-#[cfg(feature = "dup")]
-#[doc(inline)]
-pub use bc_find::{Duplicates, EqualFile, EqualFiles, Search};
+pub use bc_find::{
+    ContentPlace, DirNames, DirsOptions, Duplicates, EqualDirectories, EqualFile, EqualFiles,
+    Equality, FoundDirectories, FoundUnique, HardLinks, NotFile, ScanOptions, Search,
+    UniqueContent, UniqueOptions, Within,
+};
 #[doc(inline)]
 pub use bc_fs::{PathError, known::now_ns, meta::FileKind};
 #[cfg(feature = "integrity")]
@@ -145,16 +142,11 @@ pub use bc_hash::{Checked, CheckedFile, ChecksumFile, FileVerdict};
 pub use bc_hash::{HashOptions, Hashed, HashedFile};
 #[cfg(feature = "integrity")]
 #[doc(inline)]
-pub use bc_integrity::change::{Change, Class};
-#[cfg(feature = "integrity")]
-#[doc(inline)]
-pub use bc_integrity::fields::{CompareMode, CompareRules, Field, Fields};
-#[cfg(feature = "integrity")]
-#[doc(inline)]
 pub use bc_integrity::{
-    ChangeLimit, ComparisonSummary, Conclusion, CreateOptions, Damaged, DiffOptions, ManifestFile,
+    Change, ChangeLimit, Class, CompareMode, CompareRules, ComparisonSummary, Conclusion,
+    CreateOptions, Ctime, Damaged, DiffOptions, Difference, Field, Fields, ManifestFile,
     MassChange, Origin, Overwrite, Reread, RootCheck, TreeOptions, UnknownChangeLimit,
-    UnknownReread, UpdateOptions, Verification, VerifyOptions, WrittenManifest, XattrPolicy,
+    UnknownReread, UpdateOptions, Value, Verification, VerifyOptions, WrittenManifest, XattrPolicy,
 };
 #[cfg(feature = "integrity")]
 #[doc(inline)]

@@ -7,10 +7,9 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 
 use bc_fs::PathError;
-use bc_integrity::Setting;
 use bc_manifest::{ErrorRecord, Failure};
 use bc_prune::PruneEvent;
-use bc_walk::job::ErrorKind;
+use bc_walk::job::{ErrorKind, Setting};
 use serde_json::{Map, Value};
 
 /// A message about something that went wrong.

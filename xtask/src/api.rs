@@ -1,19 +1,26 @@
 //! `cargo xtask api`: the public API of the libraries, read from their sources, compared with the one
 //! that is recorded (`--write` records it), and searched for types of other crates, whose next major
-//! version would be ours too. Where cargo-public-api is installed its list is searched too, and for
+//! version would be ours too. Promised are the items of the libraries that callers are to use, and
+//! what these re-export of the crates that are internal; all else is recorded apart, may change in
+//! any release, and is in no promised signature. Each promised type and function is in an example or
+//! in the signature of one that is. Where cargo-public-api is installed its list is searched too, and for
 //! names that several of ours declare; with `--baseline REV`, compared by cargo-semver-checks. A tool
 //! that is missing is named, and nothing counts as passed.
 
+mod promise;
 mod signature;
 mod surface;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
 use crate::args::Args;
 use crate::sh;
+
+use promise::{Library, Promise};
 
 const LIBRARIES: &[&str] = &[
     "bc-fs",
@@ -64,7 +71,11 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     let baseline = args.option("--baseline")?;
     let writes = args.flag("--write");
     args.done()?;
-    let mut code = recorded(writes)?;
+    let mut libraries = Vec::new();
+    for package in LIBRARIES.iter().chain(&[FACADE]) {
+        libraries.push(Library::read(package)?);
+    }
+    let mut code = recorded(&libraries, writes)?;
     if sh::has("cargo-public-api") {
         let folder = sh::target().join("api");
         std::fs::create_dir_all(&folder)?;
@@ -105,8 +116,8 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         Some(revision) => {
             let mut compare = sh::cargo();
             compare.args(["semver-checks", "--baseline-rev", &revision]);
-            for library in LIBRARIES.iter().chain(&[FACADE]) {
-                compare.args(["--package", library]);
+            for library in libraries.iter().filter(|library| !library.is_internal) {
+                compare.args(["--package", library.package]);
             }
             sh::run(&mut compare)?;
         }
@@ -115,44 +126,66 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
 }
 
 /// Compares the API in the sources with the recorded one, or records it.
-fn recorded(writes: bool) -> Result<ExitCode> {
+fn recorded(libraries: &[Library], writes: bool) -> Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
-    let facade = surface::of(&surface::root_of(FACADE))?.lines;
-    for package in LIBRARIES.iter().chain(&[FACADE]) {
-        let shown = surface::of(&surface::root_of(package))?;
-        for line in inner_conversions(&shown.lines, &facade) {
+    let facade = libraries[libraries.len() - 1].lines().map(String::from);
+    let facade: Vec<String> = facade.collect();
+    let promise = Promise::of(libraries);
+    for fault in promise.faults(&promise::examples()?) {
+        println!("{fault}");
+        code = ExitCode::FAILURE;
+    }
+    let mut kept = BTreeSet::new();
+    let mut sums = [0, 0];
+    for library in libraries {
+        let package = library.package;
+        let lines: Vec<String> = library.lines().map(String::from).collect();
+        for line in inner_conversions(&lines, &facade) {
             println!("converted from an inner type: {package}: {line}");
             code = ExitCode::FAILURE;
         }
-        for (line, of) in &shown.foreign {
+        for (line, of) in &library.shown.foreign {
             if !ALLOWED
                 .iter()
-                .any(|(p, prefix)| p == package && prefix.starts_with(of.as_str()))
+                .any(|(p, prefix)| *p == package && prefix.starts_with(of.as_str()))
             {
                 println!("foreign: {package}: {of}: {line}");
                 code = ExitCode::FAILURE;
             }
         }
-        let file = sh::root().join(format!("xtask/api/{package}.txt"));
-        let text = shown.lines.join("\n") + "\n";
-        if writes {
-            std::fs::write(&file, text).with_context(|| file.display().to_string())?;
-            println!("{}: {} items", file.display(), shown.lines.len());
-            continue;
+        for (is_promised, folder) in [(true, "xtask/api"), (false, "xtask/api/internal")] {
+            let items = library.shown.items.iter();
+            let items = items.filter(|item| promise.holds(library, item) == is_promised);
+            let lines: Vec<&str> = items.map(|item| item.line.as_str()).collect();
+            if lines.is_empty() {
+                continue;
+            }
+            sums[usize::from(!is_promised)] += lines.len();
+            let file = sh::root().join(format!("{folder}/{package}.txt"));
+            if !compared(package, &file, &lines, writes)? {
+                code = ExitCode::FAILURE;
+            }
+            kept.insert(file);
         }
-        let before = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-        let (mut was, mut is): (BTreeSet<&str>, BTreeSet<&str>) =
-            (before.lines().collect(), text.lines().collect());
-        let both: BTreeSet<&str> = was.intersection(&is).copied().collect();
-        was.retain(|line| !both.contains(line));
-        is.retain(|line| !both.contains(line));
-        for (sign, line) in was
-            .iter()
-            .map(|l| ('-', l))
-            .chain(is.iter().map(|l| ('+', l)))
-        {
-            println!("{package}: {sign} {line}");
-            code = ExitCode::FAILURE;
+    }
+    println!("{} promised items, {} internal ones", sums[0], sums[1]);
+    for folder in ["xtask/api", "xtask/api/internal"] {
+        let folder = sh::root().join(folder);
+        let entries = folder
+            .is_dir()
+            .then(|| std::fs::read_dir(&folder))
+            .transpose()?;
+        for entry in entries.into_iter().flatten() {
+            let path = entry?.path();
+            if path.is_dir() || kept.contains(&path) {
+                continue;
+            }
+            if writes {
+                std::fs::remove_file(&path).with_context(|| path.display().to_string())?;
+            } else {
+                println!("{}: there are no such items any more", path.display());
+                code = ExitCode::FAILURE;
+            }
         }
     }
     if code == ExitCode::FAILURE {
@@ -162,6 +195,31 @@ fn recorded(writes: bool) -> Result<ExitCode> {
         );
     }
     Ok(code)
+}
+
+/// Compares lines with those in a file, or writes them; true if they are the same.
+fn compared(package: &str, file: &Path, lines: &[&str], writes: bool) -> Result<bool> {
+    let text = lines.join("\n") + "\n";
+    if writes {
+        let folder = file.parent().context("no folder")?;
+        std::fs::create_dir_all(folder)?;
+        std::fs::write(file, text).with_context(|| file.display().to_string())?;
+        println!("{}: {} items", file.display(), lines.len());
+        return Ok(true);
+    }
+    let before = match std::fs::read_to_string(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        read => read.with_context(|| file.display().to_string())?,
+    };
+    let (was, is): (BTreeSet<&str>, BTreeSet<&str>) =
+        (before.lines().collect(), text.lines().collect());
+    for line in was.difference(&is) {
+        println!("{package}: - {line}");
+    }
+    for line in is.difference(&was) {
+        println!("{package}: + {line}");
+    }
+    Ok(was == is)
 }
 
 /// Returns the conversions into types of the front page that nobody has allowed.

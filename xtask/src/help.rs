@@ -57,9 +57,10 @@ cargo xtask COMMAND
       --static: build the tarball's program even where a plain build is not static;
       --symbols: tables of lines in a file of their own; --tag: fail if it is not the version's
   api [--write] [--baseline REV]
-      the libraries' public API: as it is recorded in xtask/api (--write records it), no types of
-      other crates, each name in one of ours (cargo-public-api); compared with that of a commit
-      (cargo-semver-checks)
+      the libraries' public API: as it is recorded in xtask/api (--write records it), what is
+      promised apart from what is internal; no types of other crates, none that is internal in
+      what is promised, all of that reached by examples, each name in one of ours
+      (cargo-public-api); compared with that of a commit (cargo-semver-checks)
   package [--no-test] [--allow-dirty] [PACKAGE...]
       packs every crate and builds and tests the packages, or those named, outside the workspace
 

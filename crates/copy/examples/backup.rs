@@ -4,27 +4,22 @@
 use std::error::Error;
 use std::io::Write;
 
-use bc_copy::{CopyOptions, CopyProgress, Event, OnConflict, copy};
-use bc_pool::{Cancel, available_cpus};
+use bc_copy::{CopyOptions, OnConflict};
+use bc_walk::job::Means;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut paths: Vec<_> = std::env::args_os().skip(1).collect();
     let destination = paths.pop().ok_or("no destination")?;
-    let mut options = CopyOptions::new(paths, destination);
-    options.on_conflict = OnConflict::Update;
-    options.workers = available_cpus();
-    let reported = |event: Event<'_>| {
-        if let Event::Failed(error) = event {
-            let _ = writeln!(std::io::stderr(), "{error}");
-        }
-    };
-    let done = copy(
-        &options,
-        &Cancel::new(),
-        &CopyProgress::default(),
-        &reported,
-    )?;
+    let copy = CopyOptions::new(paths, destination).on_conflict(OnConflict::Update);
+    let done = copy.run(&Means::new())?;
+    for error in &done.errors {
+        writeln!(std::io::stderr(), "{error}")?;
+    }
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{} of {} copied", done.copied, done.walked)?;
+    writeln!(
+        out,
+        "{} of {} copied",
+        done.counts.copied, done.counts.walked
+    )?;
     Ok(())
 }

@@ -2,17 +2,17 @@
 //! can be interrupted at any point and resumed, and ends with a manifest to check the copy against.
 //!
 //! ```
-//! use bc_copy::{CopyOptions, CopyProgress, copy};
-//! use bc_pool::Cancel;
+//! use bc_copy::{CopyOptions, MANIFEST_NAME};
+//! use bc_walk::job::Means;
 //!
 //! # let dir = tempfile::tempdir()?;
 //! # let (from, to) = (dir.path().join("from"), dir.path().join("to"));
 //! # std::fs::create_dir(&from)?;
 //! # std::fs::write(from.join("a"), "content")?;
-//! let options = CopyOptions::new([from], &to);
-//! let done = copy(&options, &Cancel::new(), &CopyProgress::default(), &|_| {})?;
-//! assert_eq!((done.walked, done.copied), (2, 2));
+//! let done = CopyOptions::new([from], &to).run(&Means::new())?.complete()?;
+//! assert_eq!((done.counts.walked, done.counts.copied), (2, 2));
 //! assert_eq!(std::fs::read(to.join("a"))?, b"content");
+//! assert!(to.join(MANIFEST_NAME).exists());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -28,12 +28,12 @@
 //! regular files, `links` further names; directories get their times last; `engine` counts, and
 //! `manifest` records the results.
 //!
-//! [`restore()`] repairs a tree by its manifest from copies of it, with the same stages, which are
+//! [`RestoreOptions`] repair a tree by its manifest from copies of it, with the same stages, which are
 //! completed and named by the same functions: files that bc-integrity's `verify` finds damaged or
 //! missing are copied from any source that holds them, compared with the recorded digest on the
 //! way, and only then replace the existing file.
 //!
-//! [`move_files`] renames what it can, copies the rest with the same engine, and removes a source
+//! [`MoveOptions`] rename what they can, copy the rest with the same engine, and remove a source
 //! only once its copy is proven.
 //!
 //! # Invariants
@@ -91,14 +91,23 @@ fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use engine::{copy, fan_out};
-pub use event::{Copied, CopyProgress, Event, Observer, Why};
-pub use r#move::{MoveOptions, MoveReport, Moved, move_files};
+pub use event::{Copied, Event, Why};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use event::{CopyProgress, Observer};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use r#move::move_files;
+pub use r#move::{MoveOptions, MoveReport, Moved};
 pub use options::{
     CopyOptions, Durability, MANIFEST_NAME, ManifestPlace, OnConflict, Preserve, ReadBack, Target,
     When,
 };
-pub use restore::{
-    Loss, Repaired, RestoreEvent, RestoreObserver, RestoreOptions, Restored, restore,
-};
+pub use restore::{Loss, RestoreOptions};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use restore::{Repaired, RestoreEvent, RestoreObserver, Restored, restore};
 pub use run::{CopyReport, MissingPath, RepairedPath, RestoreOutcome, RestoreReport};

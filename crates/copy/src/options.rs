@@ -269,25 +269,49 @@ pub struct CopyOptions {
     /// an interrupted copy cannot be resumed.
     pub state: Option<PathBuf>,
     /// Threads that copy, at least 1.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub workers: usize,
     /// Threads at most where these wait for either side, if that is more; 0: no more.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub waiting: usize,
     /// Bytes of memory that the state of the files may take; `None` for any number.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub most_memory: Option<u64>,
     /// Limit of bytes a second, if there is one: bytes count as they are written to a destination,
     /// those of comparisons and of reading back as they are read.
     pub rate: Option<Rate>,
     /// Tables of descriptors that copying threads use, where nothing is forced to the disk.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub tables: Tables,
     /// Threads that walk.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub walk_workers: Workers,
     /// Options of the walk: files to include, among others.
     pub walk: WalkOptions,
     /// The present, in nanoseconds since 1970, for the manifest's header.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub now: i64,
     /// Name of the host, for the manifest's header.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub host: Option<String>,
     /// The machine's id, as `/etc/machine-id` has it.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub machine: Option<String>,
     /// True if sources are removed afterwards, see [`MoveOptions`](crate::MoveOptions).
     pub(crate) moves: bool,

@@ -8,9 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use bc_fs::{Escaped, dirfd};
-use bc_integrity::Setting;
 use bc_pool::Cancel;
-use bc_walk::job::Error;
+use bc_walk::job::{Error, Setting};
 use bc_walk::{
     DirId, Entries, EntryId, FileKind, FileStat, FileStats, FileSystems, Identity, Listing,
     Metadata, OwnFile,

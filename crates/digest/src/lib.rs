@@ -68,6 +68,8 @@ compile_error!(
 
 mod algorithm;
 mod batch;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub mod blake3_tree;
 #[cfg(feature = "algorithms")]
 mod blocks;
@@ -87,8 +89,12 @@ pub use algorithm::{Algorithm, Plain, UnknownAlgorithm};
 pub use batch::{Batch, hash_many};
 pub use chunk::Chunk;
 pub use cpu::CpuFeatures;
-pub use digest::{Digest, InvalidDigest, push_hex};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use digest::push_hex;
+pub use digest::{Digest, InvalidDigest};
 pub use hasher::{Hasher, hash, hash_file, hash_reader};
 #[cfg(feature = "algorithms")]
+/// Internal to bit-crafts, without a promise of stability.
 #[doc(hidden)]
 pub use lanes::raw;

@@ -1,6 +1,7 @@
 //! Changes to files. All code that creates, writes, renames, removes or marks a file is here, by the
 //! descriptor of the file or of its directory, never by a path; all other crates look, decide, and
 //! ask this one.
+//! Internal to bit-crafts, without a promise of stability.
 //!
 //! ```
 //! use bc_edit::atomic::AtomicFile;

@@ -190,6 +190,9 @@ impl Search {
     ///
     /// # Errors
     /// As of [`duplicates`](Search::duplicates), except after a cancellation.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn search(
         &self,
         cache: Option<&mut Cache>,

@@ -1,36 +1,20 @@
-//! Duplicate files: finding them ([`scan`]) and reporting them ([`report`]); equal directories
-//! ([`dirs`]); files without a duplicate ([`unique`](mod@unique)); and offline disks, which are
-//! represented by their manifests ([`manifests`]). Nothing here prints or asks; a front end gets data,
-//! events and words. Nothing is changed but a [`Cache`]: `bc-prune` acts on [`groups`].
+//! Duplicate files, equal directories, and files without a duplicate: [`Search`] finds them, also where
+//! offline disks are represented by their manifests. Nothing here prints or asks; a caller gets data
+//! and words. Nothing is changed but the file of [`Search::cache`]: `bc-prune` acts on what is found.
 //!
 //! ```
-//! use bc_find::report::ScanReport;
-//! use bc_find::scan::{ScanOptions, ScanProgress, scan};
-//! use bc_pool::Cancel;
-//! use bc_walk::{Metadata, walk};
+//! use bc_find::Search;
+//! use bc_walk::job::Means;
 //!
 //! # let tree = tempfile::tempdir().unwrap();
 //! # for (name, text) in [("a", "same"), ("b", "same"), ("c", "else")] {
 //! #     std::fs::write(tree.path().join(name), text).unwrap();
 //! # }
-//! # let root = tree.path().as_os_str().to_owned();
-//! let cancel = Cancel::new();
-//! let walking = bc_walk::WalkOptions::default().metadata(Metadata::Basic);
-//! let listing = walk(&[root.clone()], &walking, 1, &cancel)?;
-//! let options = ScanOptions::default();
-//! let found = scan(&listing, &options, None, &cancel, &ScanProgress::default())?;
-//! assert_eq!((found.groups().len(), found.duplicates()), (1, 1));
-//!
-//! let report = ScanReport {
-//!     listing: &listing,
-//!     scan: &found,
-//!     algorithm: options.algorithm,
-//!     roots: &[root.into_encoded_bytes()],
-//!     reference_roots: &[],
-//!     started_at: "2026-01-01T00:00:00Z",
-//! };
-//! let group = report.groups().next().unwrap();
-//! assert!(group.files[0].path.ends_with(b"/a") && group.files[1].path.ends_with(b"/b"));
+//! # let root = tree.path();
+//! let found = Search::new([root]).duplicates(&Means::new())?.complete()?;
+//! let paths: Vec<_> = found.groups[0].paths().collect();
+//! assert_eq!(paths, [root.join("a"), root.join("b")]);
+//! assert_eq!((found.groups.len(), found.wasted), (1, found.groups[0].wasted));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -44,7 +28,7 @@
 //!   digest equals nothing.
 //! - The result does not depend on threads, reader, sampling or cache: those
 //!   decide only how much is read.
-//! - A search never changes a file, and a digest, computed or [cached](Cache), finds duplicates but
+//! - A search never changes a file, and a digest, computed or [cached](Search::cache), finds duplicates but
 //!   never authorises a change.
 //! - Nothing is followed but the roots themselves.
 //! - Memory: some 45 bytes a file of shared size beside the listing, while the
@@ -56,20 +40,44 @@
 
 mod aliases;
 mod cache;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub mod dirs;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub mod groups;
 mod jagged;
 mod job;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub mod manifests;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub mod report;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub mod scan;
 mod subtrees;
 mod traces;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub mod unique;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub mod views;
 mod writers;
 
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 #[cfg(feature = "cache")]
 pub use cache::{Cache, Location, panic_is_expected};
-pub use job::{Duplicates, EqualFile, EqualFiles, Search, Searched};
+pub use dirs::{DirNames, DirsOptions, EqualDirectories, FoundDirectories, Within};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use job::Searched;
+pub use job::{Duplicates, EqualFile, EqualFiles, Search};
+pub use scan::{Equality, HardLinks, ScanOptions, Span};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use subtrees::{Files, Subtrees};
+pub use unique::{ContentPlace, FoundUnique, NotFile, UniqueContent, UniqueOptions};

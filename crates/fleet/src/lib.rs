@@ -1,5 +1,6 @@
 //! Manifests of many machines, behind `bc integrity merge` and `sql`: the parts of one tree put
 //! together, and questions about any number of trees for engines that answer them.
+//! Internal to bit-crafts, without a promise of stability.
 //!
 //! ```
 //! use bc_fleet::{MergeOptions, merge};

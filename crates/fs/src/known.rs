@@ -47,7 +47,15 @@ pub fn file_clock() -> i64 {
     nanoseconds(now.tv_sec as i64, now.tv_nsec as u32)
 }
 
-/// Returns the time of day in nanoseconds since 1970; 0 before that.
+/// Returns the time of day in nanoseconds since 1970; 0 before that. Times of files are counted so.
+///
+/// ```
+/// use bc_fs::known::now_ns;
+///
+/// let day = 24 * 60 * 60 * 1_000_000_000;
+/// let yesterday = now_ns() - day;
+/// assert!(yesterday > 0);
+/// ```
 pub fn now_ns() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |since| since.as_nanos() as i64)

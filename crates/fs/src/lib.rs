@@ -1,4 +1,5 @@
 //! Looks at files and file systems: this crate changes nothing.
+//! Internal to bit-crafts, without a promise of stability.
 //!
 //! ```
 //! use bc_fs::{Size, escape};
@@ -79,10 +80,12 @@ pub use size::{Size, SizeError};
 #[doc(hidden)]
 #[macro_export]
 macro_rules! setters {
-    ($type:ident $(<$life:lifetime>)?: $($field:ident: $of:ty),+ $(,)?) => {
+    ($type:ident $(<$life:lifetime>)?:
+        $($(#[$attribute:meta])* $field:ident: $of:ty),+ $(,)?) => {
         impl $(<$life>)? $type $(<$life>)? {
             $(
                 /// Sets the field of this name.
+                $(#[$attribute])*
                 #[must_use]
                 pub fn $field(mut self, $field: $of) -> Self {
                     self.$field = $field;

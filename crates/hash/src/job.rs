@@ -313,7 +313,7 @@ mod tests {
         assert!(heard > 0 && heard < count, "{heard}");
     }
 
-    /// Whether it was cancelled meanwhile makes no difference to what failed.
+    /// A failure stays one, cancelled or not.
     #[test]
     fn an_error_is_no_cancellation() {
         let ends = |kind| unless_cut(Err(Error::new(kind, "of a test")));

@@ -4,18 +4,15 @@
 //!
 //! ```
 //! use bc_digest::Algorithm;
-//! use bc_hash::{HashOptions, hash_listing};
-//! use bc_pool::Cancel;
+//! use bc_hash::HashOptions;
+//! use bc_walk::WalkOptions;
+//! use bc_walk::job::Means;
 //!
 //! let dir = tempfile::tempdir()?;
 //! std::fs::write(dir.path().join("abc"), "abc")?;
-//! let cancel = Cancel::new();
-//! let walk = bc_walk::WalkOptions::default();
-//! let listing = bc_walk::walk(&[dir.path()], &walk, 1, &cancel)?;
 //! let options = HashOptions::new(vec![Algorithm::Md5]);
-//! let hashes = hash_listing(&listing, &options, &cancel, &Default::default())?;
-//! let id = listing.ids().next().unwrap();
-//! let digest = hashes.digests(id).unwrap().next().unwrap();
+//! let hashed = options.run([dir.path()], &WalkOptions::default(), &Means::new())?;
+//! let digest = hashed.complete()?.files[0].digest();
 //! assert_eq!(digest.to_string(), "900150983cd24fb0d6963f7d28e17f72");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -27,8 +24,6 @@
 //! slots; the pump hands filled slots to the worker's consumer, which feeds
 //! them to [`bc_digest::Batch`]; and a file that was read to its end unchanged
 //! comes out of the pump's `finish` with its digests, into a [`DigestSink`].
-//!
-//! A run that is recorded can be resumed: see [`resume`].
 //!
 //! # Features
 //!
@@ -46,10 +41,14 @@
 // The examples of the registry's page run, too.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 #[cfg(feature = "lists")]
 pub mod check;
 #[cfg(feature = "lists")]
 mod check_file;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 #[cfg(feature = "lists")]
 pub mod diff;
 mod engine;
@@ -57,6 +56,8 @@ mod in_order;
 mod job;
 mod lanes;
 mod large;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 #[cfg(feature = "lists")]
 pub mod lines;
 mod links;
@@ -64,6 +65,8 @@ mod options;
 #[cfg(feature = "lists")]
 mod packed;
 mod results;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 #[cfg(feature = "resume")]
 pub mod resume;
 #[cfg(feature = "lists")]
@@ -73,13 +76,28 @@ mod unrecorded;
 
 #[cfg(feature = "lists")]
 pub use check_file::{Checked, CheckedFile, ChecksumFile, FileVerdict};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use engine::{hash_entries, hash_listing, hash_with};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use in_order::{EarlierResults, HashOutcome, HashedWindow, hash_in_order, hash_in_order_after};
 pub use job::{Hashed, HashedFile};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use large::bytes_if_few;
-pub use options::{DigestSink, HashOptions, HashProgress, Taken, Totals};
+pub use options::HashOptions;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use options::{DigestSink, HashProgress, Taken, Totals};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 #[cfg(feature = "lists")]
 pub use packed::{ExpectedDigests, FileDigests};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use results::{EntryOutcome, Hashes, hashing_memory};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 #[cfg(feature = "lists")]
 pub use trial::Trial;

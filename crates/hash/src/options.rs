@@ -25,12 +25,24 @@ pub struct HashOptions {
     /// Instruction sets to use.
     pub cpu: CpuFeatures,
     /// Options for reading files.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub read: bc_read::ReadOptions,
     /// Threads, at least 1; with 1 the caller's thread does everything.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub workers: usize,
     /// Start of the workers: all at once, or as many as the files turn out to be worth.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub start: Start,
     /// Record of this run, and what an earlier run has recorded of the same files.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     #[cfg(feature = "resume")]
     pub resume: Option<Arc<Resume>>,
 }
@@ -39,14 +51,22 @@ bc_fs::setters! {
     HashOptions:
     algorithms: Vec<Algorithm>,
     cpu: CpuFeatures,
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     read: bc_read::ReadOptions,
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     workers: usize,
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     start: Start,
 }
 
 #[cfg(feature = "resume")]
 bc_fs::setters! {
     HashOptions:
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     resume: Option<Arc<Resume>>,
 }
 

@@ -6,33 +6,31 @@ use std::error::Error;
 use std::io::Write;
 
 use bc_digest::Algorithm;
-use bc_integrity::report::{ChangeFormat, ChangeReport};
-use bc_integrity::{CreateOptions, ManifestFile, Reading, VerifyOptions, Work, create, verify};
+use bc_integrity::{CreateOptions, ManifestFile, VerifyOptions};
+use bc_walk::job::{Means, path_of};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = std::env::args_os()
         .nth(1)
         .ok_or("usage: what_changed DIR")?;
-    let workers = bc_pool::available_cpus();
-    let (cancel, progress) = (bc_pool::Cancel::new(), bc_hash::HashProgress::default());
-    let reading = |_| Ok(Reading::new(workers));
-    let work = Work::new(workers.into(), &reading, &cancel, &progress);
-    let what = CreateOptions::new(&root, Algorithm::Blake3).created_at(0);
-    let (manifest, created) = create(&what, &work, Vec::new(), &mut |path, error| {
-        let path = String::from_utf8_lossy(path);
-        let _ = writeln!(std::io::stderr(), "{path}: {error:?}");
-    })?;
-    writeln!(
-        std::io::stdout(),
-        "{} entries recorded; press Enter",
-        created.trailer.entries
-    )?;
+    let means = Means::new();
+    let record = CreateOptions::new(&root, Algorithm::Blake3);
+    let (manifest, written) = record.write_to(Vec::new(), &means)?;
+    for error in &written.errors {
+        writeln!(std::io::stderr(), "{error}")?;
+    }
+    let mut out = std::io::stdout();
+    writeln!(out, "{} entries recorded; press Enter", written.entries)?;
     std::io::stdin().read_line(&mut String::new())?;
 
     let manifest = ManifestFile::from_reader(b"memory", &manifest[..])?;
-    let what = VerifyOptions::new(&root, &manifest);
-    let mut report = ChangeReport::new(std::io::stdout(), ChangeFormat::Text);
-    let done = verify(&what, &work, &mut |change| report.change(change))?;
-    report.end(&done.summary)?;
+    for change in VerifyOptions::new(&root, &manifest).run(&means)?.changes {
+        writeln!(
+            out,
+            "{:<10} {}",
+            change.class,
+            path_of(&change.path).display()
+        )?;
+    }
     Ok(())
 }

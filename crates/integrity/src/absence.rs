@@ -15,9 +15,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use bc_manifest::integrity::{Entry, Header, Kind, Mounted, ROOT};
-use bc_walk::job::{Error, ErrorKind, path_of};
+use bc_walk::job::{Error, ErrorKind, Setting, path_of};
 
-use crate::Setting;
 use crate::change::Class;
 use crate::entry_ref::EntryRef;
 use crate::judge::is_untouched;

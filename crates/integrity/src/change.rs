@@ -69,7 +69,7 @@ impl Class {
 /// The word that reports print: its [`name`](Class::name).
 ///
 /// ```
-/// use bc_integrity::change::Class;
+/// use bc_integrity::Class;
 ///
 /// assert_eq!(format!("{:>8}", Class::Moved), "   moved");
 /// ```

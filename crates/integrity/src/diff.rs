@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bc_fs::PathError;
 use bc_manifest::integrity::{ContentFault, Entry, Header, Kind, ROOT};
-use bc_walk::job::{Error, ErrorKind, Progress, path_of};
+use bc_walk::job::{Error, ErrorKind, Progress, Setting, path_of};
 
-use crate::Setting;
 use crate::change::Ctime;
 use crate::compare::known_damage::KnownDamage;
 use crate::compare::moves::Numbers;

@@ -362,6 +362,9 @@ impl ManifestFile {
     ///
     /// # Errors
     /// Fails if it is compressed in a way that cannot be unpacked.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn lines(&self) -> Result<LineInput, Error> {
         let bytes = self.bytes();
         if !self.is_compressed() {
@@ -404,6 +407,9 @@ impl ManifestFile {
     ///
     /// # Errors
     /// Fails if it is no integrity manifest, or its schema is unknown.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn reader(&self, trust: Trust) -> Result<Reader<LineInput>, Error> {
         let reader = Reader::new(self.lines()?, trust.policy()).map_err(|e| self.refused(&e))?;
         Ok(match trust {

@@ -75,8 +75,7 @@ impl VerifyOptions<'_> {
     /// # std::fs::create_dir(&photos)?;
     /// # std::fs::write(photos.join("a.jpg"), "picture")?;
     /// # let file = dir.path().join("photos.jsonl");
-    /// use bc_integrity::change::Class;
-    /// use bc_integrity::{CreateOptions, ManifestFile, VerifyOptions};
+    /// use bc_integrity::{Class, CreateOptions, ManifestFile, VerifyOptions};
     /// use bc_walk::job::Means;
     ///
     /// CreateOptions::new(&photos, bc_digest::Algorithm::Blake3).run_to(&file, &Means::new())?;
@@ -109,8 +108,7 @@ impl VerifyOptions<'_> {
     /// # std::fs::write(photos.join("a.jpg"), "picture")?;
     /// # std::fs::write(photos.join("b.jpg"), "another")?;
     /// # let file = dir.path().join("photos.jsonl");
-    /// use bc_integrity::change::Class;
-    /// use bc_integrity::{CreateOptions, ManifestFile, VerifyOptions};
+    /// use bc_integrity::{Class, CreateOptions, ManifestFile, VerifyOptions};
     /// use bc_walk::job::Means;
     ///
     /// CreateOptions::new(&photos, bc_digest::Algorithm::Blake3).run_to(&file, &Means::new())?;
@@ -158,6 +156,23 @@ impl UpdateOptions<'_> {
     /// another process, a copy to the tree say, has written the manifest meanwhile, that stays, and
     /// the update is [refused](bc_walk::job::ErrorKind::Refused): it can be run again.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let photos = dir.path().join("photos");
+    /// # std::fs::create_dir(&photos)?;
+    /// # std::fs::write(photos.join("a.jpg"), "picture")?;
+    /// # let file = dir.path().join("photos.jsonl");
+    /// use bc_integrity::{CreateOptions, Reread, UpdateOptions};
+    /// use bc_walk::job::Means;
+    ///
+    /// CreateOptions::new(&photos, bc_digest::Algorithm::Blake3).run_to(&file, &Means::new())?;
+    /// std::fs::write(photos.join("b.jpg"), "new")?;
+    /// // A tenth of the unchanged files is read again, so that damage is found in time.
+    /// let update = UpdateOptions::new(&photos, &file).reread(Reread::Fraction(0.1));
+    /// assert!(update.run(&Means::new())?.complete()?.is_written);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// As a verification; also if the manifest is of a part of a tree only (a shard, or what a copy
     /// of some paths among others has made), or cannot be replaced. The manifest is as it was then.
@@ -200,6 +215,24 @@ impl UpdateOptions<'_> {
 impl DiffOptions<'_> {
     /// Compares the two with these means, of which it needs only cancellation and progress, which
     /// counts entries; all changes are in the result.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let photos = dir.path().join("photos");
+    /// # std::fs::create_dir(&photos)?;
+    /// # let [monday, friday] = ["monday", "friday"].map(|day| dir.path().join(day));
+    /// use bc_integrity::{Class, CreateOptions, DiffOptions, ManifestFile};
+    /// use bc_walk::job::Means;
+    ///
+    /// let (record, means) = (CreateOptions::new(&photos, bc_digest::Algorithm::Blake3), Means::new());
+    /// record.run_to(&monday, &means)?;
+    /// std::fs::write(photos.join("a.jpg"), "picture")?;
+    /// record.run_to(&friday, &means)?;
+    /// let (old, new) = (ManifestFile::open(&monday)?, ManifestFile::open(&friday)?);
+    /// let between = DiffOptions::new(&old, &new).run(&means)?;
+    /// assert_eq!(between.summary.count(Class::Added), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If a manifest cannot be read, is cut short or altered; if their digests are of two

@@ -4,42 +4,33 @@
 //!
 //! ```
 //! use bc_digest::Algorithm;
-//! use bc_integrity::{Conclusion, CreateOptions, ManifestFile, Reading, VerifyOptions, Work};
-//! use bc_integrity::{create, verify};
-//! use bc_integrity::report::{ChangeFormat, ChangeReport};
+//! use bc_integrity::{Class, Conclusion, CreateOptions, ManifestFile, VerifyOptions};
+//! use bc_walk::job::Means;
 //!
 //! # let dir = tempfile::tempdir().unwrap();
-//! # let root = dir.path().join("tree");
+//! # let (root, file) = (dir.path().join("tree"), dir.path().join("tree.jsonl"));
 //! # std::fs::create_dir(&root).unwrap();
 //! std::fs::write(root.join("a"), "content")?;
-//! let (cancel, progress) = (bc_pool::Cancel::new(), bc_hash::HashProgress::default());
-//! let reading = |_| Ok(Reading::new(1));
-//! let work = Work::new(1.into(), &reading, &cancel, &progress);
-//! let what = CreateOptions::new(&root, Algorithm::Sha256).created_at(1_700_000_000_000_000_000);
-//! let (bytes, _) = create(&what, &work, Vec::new(), &mut |_, _| {})?;
+//! let means = Means::new();
+//! CreateOptions::new(&root, Algorithm::Sha256).run_to(&file, &means)?.complete()?;
 //!
 //! std::fs::write(root.join("b"), "more")?;
-//! let manifest = ManifestFile::from_reader(b"memory", &bytes[..])?;
-//! let what = VerifyOptions::new(&root, &manifest);
-//! let mut report = ChangeReport::new(Vec::new(), ChangeFormat::Text);
-//! let done = verify(&what, &work, &mut |change| report.change(change))?;
-//! let text = String::from_utf8(report.end(&done.summary)?)?;
-//! assert!(text.ends_with("+ b\n"));
-//! assert_eq!(done.summary.conclusion(), Conclusion::Different);
+//! let manifest = ManifestFile::open(&file)?;
+//! let verified = VerifyOptions::new(&root, &manifest).run(&means)?;
+//! let added = verified.changes.iter().find(|change| change.class == Class::Added);
+//! assert_eq!(added.unwrap().path, b"b");
+//! assert_eq!(verified.summary.conclusion(), Conclusion::Different);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # How it works
 //!
-//! - [`create()`] writes the manifest of a tree to any writer; [`create_recorded()`] resumes where
-//!   an earlier run was interrupted.
-//! - [`verify()`] compares a tree with its manifest, [`diff()`] two manifests,
-//!   [`update()`] refreshes a manifest in place. Each gives
-//!   [`Change`](change::Change)s to a [`Sink`](compare::Sink) in path order
-//!   and returns a [`ComparisonSummary`]; [`report::ChangeReport`] turns changes into lines of
-//!   text or JSON.
-//! - [`export()`] and [`import()`] speak the formats of sha256sum, hashdeep and
-//!   mtree.
+//! - [`CreateOptions`] write the manifest of a tree to a file or any writer.
+//! - [`VerifyOptions`] compare a tree with its manifest, [`DiffOptions`] two manifests,
+//!   [`UpdateOptions`] refresh a manifest in place. Each gives [`Change`]s in path order
+//!   and returns a [`Verification`].
+//! - The command `bc` has more below them: runs that resume, reports as text and JSON, and the
+//!   formats of sha256sum, hashdeep and mtree.
 //!
 //! Flow: `tree` walks; [`bc_hash::hash_in_order`] reads all files through one plan and hands digests
 //! back in path order, window by window, while reading continues; `tree::loader` joins stat, digest, link
@@ -50,7 +41,7 @@
 //! `reliability` knows of times and numbers; `compare` reports in order and finds moves.
 //!
 //! # Invariants
-//! - Every path of either side falls into exactly one [`Class`](change::Class);
+//! - Every path of either side falls into exactly one [`Class`];
 //!   [`ComparisonSummary::reconciles`] holds for every run.
 //! - A manifest is never loaded whole (unless it comes from a pipe). Memory is
 //!   the listing, some 90 bytes an entry of the tree; digest and stat of each
@@ -70,12 +61,18 @@
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod absence;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub mod change;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub mod compare;
 mod create;
 mod diff;
 mod entry_ref;
 mod error;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub mod fields;
 mod foreign;
 mod input;
@@ -84,6 +81,8 @@ mod judge;
 mod options;
 mod place;
 mod reliability;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub mod report;
 mod sides;
 mod tree;
@@ -91,25 +90,51 @@ mod update;
 mod verify;
 mod write;
 
-pub use bc_walk::job::Setting;
+pub use change::{Change, Class, Ctime, Difference};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use compare::known_damage::{is_second, second_ending};
 pub use compare::summary::{ComparisonSummary, Conclusion};
-pub use create::{
-    CreateOptions, Created, OnFailure, Overwrite, create, create_recorded, record_unnamed,
-};
-pub use diff::{DiffOptions, Diffed, diff};
+pub use compare::{Detail, Renames};
+pub use create::{CreateOptions, Overwrite};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use create::{Created, OnFailure, create, create_recorded, record_unnamed};
+pub use diff::DiffOptions;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use diff::{Diffed, diff};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use entry_ref::{kind_of, meta_of};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use error::{manifest_write_failed, write_failed};
+pub use fields::{CompareMode, CompareRules, Field, Fields, UnknownField, Value};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use foreign::{Exported, Foreign, ImportOptions, export, import};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use input::lines::LineInput;
 pub use input::{ManifestFile, Trust};
-pub use job::{Verification, working};
-pub use options::{
-    Job, MissingMounts, Reading, RootCheck, TreeOptions, WalkObserver, Work, XattrPolicy,
-};
+pub use job::Verification;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use job::working;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use options::{Job, Reading, WalkObserver, Work};
+pub use options::{MissingMounts, RootCheck, TreeOptions, XattrPolicy};
 pub use place::Origin;
 pub use update::limit::{ChangeLimit, MassChange, UnknownChangeLimit};
 pub use update::reread::{Reread, UnknownReread};
-pub use update::{Damaged, UpdateOptions, Updated, update, update_reported};
-pub use verify::{Verified, VerifyOptions, verify};
+pub use update::{Damaged, UpdateOptions};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use update::{Updated, update, update_reported};
+pub use verify::VerifyOptions;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use verify::{Verified, verify};
 pub use write::WrittenManifest;

@@ -21,10 +21,9 @@ use bc_fs::PathError;
 use bc_hash::{EarlierResults, Totals, hash_in_order_after};
 use bc_manifest::integrity::Trailer;
 use bc_manifest::time::format_rfc3339;
-use bc_walk::job::{Error, ErrorKind};
+use bc_walk::job::{Error, ErrorKind, Setting};
 use bc_walk::{EntryId, FileStats, Listing, OwnFile, Skipped};
 
-use crate::Setting;
 use crate::absence::Unmounted;
 use crate::compare::known_damage::KnownDamage;
 use crate::compare::summary::ComparisonSummary;

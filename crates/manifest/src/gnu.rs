@@ -25,6 +25,9 @@ pub fn write_line(out: &mut Vec<u8>, digest: &[u8], path: &[u8], end: End) {
 
 /// Writes a line like [`write_line`] with `XXH3_` before the digest, as xxhsum 0.8.2 and later mark
 /// the 64-bit XXH3, which would be taken for XXH64 by its length.
+///
+/// Internal to bit-crafts.
+#[doc(hidden)]
 pub fn write_xxh3_line(out: &mut Vec<u8>, digest: &[u8], path: &[u8], end: End) {
     write_prefixed(out, XXH3_PREFIX, digest, path, end);
 }
@@ -66,12 +69,18 @@ pub fn write_sum(out: &mut Vec<u8>, plain: Plain, digest: &[u8], size: u64) {
 }
 
 /// True if the path contains a byte that coreutils escapes.
+///
+/// Internal to bit-crafts.
+#[doc(hidden)]
 pub fn needs_escape(path: &[u8]) -> bool {
     path.iter().any(|b| matches!(b, b'\\' | b'\n' | b'\r'))
 }
 
 /// Appends the path with `\`, newline and carriage return escaped, as coreutils prints names
 /// in lines and messages that begin with a backslash.
+///
+/// Internal to bit-crafts.
+#[doc(hidden)]
 pub fn escape_path(out: &mut Vec<u8>, path: &[u8]) {
     push_path(out, path, true);
 }

@@ -3,6 +3,37 @@
 //! A path that is not UTF-8 is written as base64 in `path_b64`, beside a lossy `path`. A list made by
 //! one of several readers of a tree has in its header the number of the part and the job, in its
 //! summary the figures needed to put the parts together.
+//!
+//! ```
+//! use bc_manifest::jsonl::{self, Header, Summary};
+//! use bc_manifest::{Failure, Item, Options, Reader};
+//!
+//! let header = Header {
+//!     schema: 1,
+//!     tool: "example".into(),
+//!     version: "1.0".into(),
+//!     algorithms: vec!["sha256".into()],
+//!     extra: Default::default(),
+//! };
+//! let mut text = Vec::new();
+//! jsonl::write_header(&mut text, &header);
+//! jsonl::write_file(&mut text, b"a", 5, [("sha256", &[0x11; 32][..])]);
+//! let failure = Failure { op: "open".into(), errno: Some(13), message: "permission denied".into() };
+//! jsonl::write_error(&mut text, b"b", None, &failure);
+//! let summary = Summary {
+//!     files: 1,
+//!     errors: 1,
+//!     bytes: 5,
+//!     wall_ns: 1_000,
+//!     threads: 1,
+//!     reader: "sync".into(),
+//!     extra: Default::default(),
+//! };
+//! jsonl::write_summary(&mut text, &summary);
+//! let mut reader = Reader::new(&text[..], Options::default())?;
+//! assert_eq!(reader.read()?, Some(Item::Header(header)));
+//! # Ok::<(), bc_manifest::Error>(())
+//! ```
 
 use std::fmt;
 
@@ -19,6 +50,9 @@ use crate::record::{Failure, Item, Record};
 pub use crate::record::{Header, Summary};
 
 /// The schema this version writes, and the newest it reads.
+///
+/// Internal to bit-crafts.
+#[doc(hidden)]
 pub const SCHEMA: u32 = 1;
 
 /// Appends the header line.
@@ -64,6 +98,9 @@ pub fn write_file<'a>(
 }
 
 /// Counts of what lies below a directory.
+///
+/// Internal to bit-crafts.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct DirCounts {
     /// Files.
@@ -76,6 +113,9 @@ pub struct DirCounts {
 
 /// Appends the line of a directory with its digests by name; none where it has no digest. Readers
 /// of lists of files pass it over.
+///
+/// Internal to bit-crafts.
+#[doc(hidden)]
 pub fn write_dir<'a>(
     out: &mut Vec<u8>,
     path: &[u8],
@@ -241,6 +281,9 @@ fn record(file: File<'_>, line: u64) -> Option<Record> {
 const SHARD: &str = "shard";
 
 /// Part that a list covers, and the work that it is a part of.
+///
+/// Internal to bit-crafts.
+#[doc(hidden)]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ListPart {
     /// Number of the part.
@@ -251,6 +294,9 @@ pub struct ListPart {
 }
 
 /// Sets of directories of a walk, each as how many they are and the sum of a hash of their paths.
+///
+/// Internal to bit-crafts.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ListPartEnd {
     /// Directories of the part that are known to their end.

@@ -12,12 +12,10 @@
 //! ```
 //!
 //! - Checksum files as other tools write and read them: [`gnu`] (`sha256sum`), [`bsd`] (tagged),
-//!   our own [`jsonl`] and [`csv`]. [`Reader`] recognises the format and streams records of all of
+//!   our own [`jsonl`] and CSV. [`Reader`] recognises the format and streams records of all of
 //!   them.
 //! - [`integrity`] manifests: JSON lines with all metadata, sorted, closed by a trailer that
 //!   proves nothing was lost or changed.
-//! - Small things that manifests need: [`Digest`], [`base64`](mod@base64), [`json`] (bytes
-//!   that are not UTF-8), [`time`].
 //!
 //! # Invariants
 //! - Paths are raw bytes; writing and reading any path gives it back unchanged.
@@ -28,28 +26,47 @@
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod algorithm;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub mod base64;
 pub mod bsd;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 #[cfg(feature = "zstd")]
 pub mod compress;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub mod csv;
 mod error;
 pub mod gnu;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub mod hashdeep;
 pub mod integrity;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub mod json;
 pub mod jsonl;
 mod lines;
 mod reader;
 mod record;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub mod time;
 
 pub use algorithm::Name;
 pub use bc_digest::Digest;
 pub use error::{Error, ErrorKind};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use json::ErrorRecord;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use jsonl::{ListPart, ListPartEnd};
-pub use reader::{Format, MAX_LINE, Options, Reader, Separator};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use reader::MAX_LINE;
+pub use reader::{Format, Options, Reader, Separator};
 pub use record::{End, Failure, Item, Record};
 /// JSON as serde_json has it: fields that this version does not know, kept as they are.
 pub use serde_json::{Map, Value};

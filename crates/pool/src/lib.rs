@@ -1,5 +1,6 @@
 //! Workers, a work queue that knows when it is done, cancellation, and the decision
 //! how many workers a job deserves.
+//! Internal to bit-crafts, without a promise of stability.
 //!
 //! Sum the nodes of a tree that is discovered while it is walked:
 //!

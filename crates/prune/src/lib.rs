@@ -1,49 +1,28 @@
 //! Acting on duplicates: names made hard links, symbolic links or clones of the file that stays,
-//! removed or moved ([`prune`](fn@prune)), whole directories removed or moved ([`prune_trees`]), and
-//! all of it undone ([`undo`](fn@undo)). Every content that existed before exists afterwards
-//! under at least one of its names, and no name goes missing but those the
-//! user asked to delete or move, wherever the process is killed. Nothing here prints or asks; a front
-//! end gets events.
+//! removed or moved ([`PruneOptions`]), and all of it undone ([`UndoJob`]). Every content that
+//! existed before exists afterwards under at least one of its names, and no name goes missing but
+//! those the user asked to delete or move, wherever the process is killed. Nothing here prints or
+//! asks; a caller gets steps and their outcomes.
 //!
 //! ```
-//! use bc_find::report::ScanReport;
-//! use bc_find::scan::{ScanOptions, ScanProgress, scan};
-//! use bc_pool::Cancel;
-//! use bc_prune::{Action, PruneEvent, PruneOptions, RunMode, StepOutcome, prune};
-//! use bc_walk::{Metadata, walk};
+//! use bc_find::Search;
+//! use bc_prune::{Action, PruneOptions, RunMode, StepOutcome};
+//! use bc_walk::job::Means;
 //!
 //! # let tree = tempfile::tempdir().unwrap();
 //! # for (name, text) in [("a", "same"), ("b", "same"), ("c", "else")] {
 //! #     std::fs::write(tree.path().join(name), text).unwrap();
 //! # }
-//! # let root = tree.path().as_os_str().to_owned();
-//! let cancel = Cancel::new();
-//! let walking = bc_walk::WalkOptions::default().metadata(Metadata::Basic);
-//! let listing = walk(&[root.clone()], &walking, 1, &cancel)?;
-//! let options = ScanOptions::default();
-//! let found = scan(&listing, &options, None, &cancel, &ScanProgress::default())?;
-//! assert_eq!((found.groups().len(), found.duplicates()), (1, 1));
-//!
-//! let report = ScanReport {
-//!     listing: &listing,
-//!     scan: &found,
-//!     algorithm: options.algorithm,
-//!     roots: &[root.into_encoded_bytes()],
-//!     reference_roots: &[],
-//!     started_at: "2026-01-01T00:00:00Z",
-//! };
-//! // A dry run first; a real one should have a journal, too.
-//! let mut plan = PruneOptions::new(Action::Hardlink);
-//! let mut steps = Vec::new();
-//! prune(report.groups(), &plan, None, &cancel, &mut |event| {
-//!     if let PruneEvent::Step(step, StepOutcome::Would { .. }) = event {
-//!         steps.push(step.to_string());
-//!     }
-//! });
-//! assert!(steps[0].starts_with("hardlink ") && steps.len() == 1);
-//! plan.mode = RunMode::Execute;
-//! let totals = prune(report.groups(), &plan, None, &cancel, &mut |_| ());
-//! assert_eq!((totals.changed, totals.errors), (1, 0));
+//! # let journals = tempfile::tempdir()?;
+//! # let (root, journal) = (tree.path(), journals.path().join("pruned.jsonl"));
+//! let (search, means) = (Search::new([root]), Means::new());
+//! // A dry run first; a real one needs a journal, too.
+//! let plan = PruneOptions::new(Action::Hardlink);
+//! let planned = plan.run(&search, &means)?;
+//! assert!(matches!(planned.steps[0].outcome, StepOutcome::Would { .. }));
+//! assert!(planned.steps[0].step.to_string().starts_with("hardlink "));
+//! let plan = plan.mode(RunMode::Execute).journal(Some(journal));
+//! assert_eq!(plan.run(&search, &means)?.complete()?.changed, 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -54,7 +33,7 @@
 //! Groups are processed on several threads where that is safe.
 //!
 //! # Invariants
-//! - A digest, computed or cached, finds duplicates but never authorises a change: [`prune`](fn@prune)
+//! - A digest, computed or cached, finds duplicates but never authorises a change: a run
 //!   opens both files again, checks that they are the ones found, and compares
 //!   them byte for byte.
 //! - At any interruption of prune, power cuts included, every content that existed exists
@@ -62,7 +41,7 @@
 //!   moved. Changes by other processes are put back, not lost. One risk remains: a process that has
 //!   the file open already and writes to it between prune's last look and the moment its last name
 //!   goes writes to a file without a name, as it would with `rm`.
-//! - Entries that [references](bc_find::Subtrees) name are never changed, nor anything below them: by the
+//! - Entries that [references](bc_find::Search::references) name are never changed, nor anything below them: by the
 //!   identity of the directories above a file, asked again right before it would be changed; and
 //!   where a mount gives them other identities, by the entries that are visible on both sides.
 //! - Nothing is followed but the roots themselves: no symbolic link below a
@@ -91,16 +70,36 @@ mod workers;
 #[cfg(test)]
 mod tests;
 
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use act::tree::prune_trees;
 pub use job::{PruneStep, Pruned};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use journal::Journal;
 pub use options::{Force, OnMetadataDiff, PruneOptions, RunMode};
-pub use plan::{Inode, Keep, KeepError, KeepRules, Pattern, Roots};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use plan::Inode;
+pub use plan::{Keep, KeepError, KeepRules, Pattern, Roots};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use planned::{Planned, at_stake};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use references::{lacks_parent, lies_above, lies_below};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use run::prune;
-pub use skip::{HALF_WAY, Lack, ORIGINAL, Skip, Unable};
-pub use step::{Action, PruneEvent, PruneSummary, Step, StepKind, StepOutcome, TreeStep};
-pub use undo::{
-    RestoredFile, UndoEvent, UndoJob, UndoOptions, UndoOutcome, UndoSummary, Undone, undo,
-};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use skip::{HALF_WAY, ORIGINAL};
+pub use skip::{Lack, Skip, Unable};
+pub use step::{Action, Step, StepKind, StepOutcome};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use step::{PruneEvent, PruneSummary, TreeStep};
+pub use undo::{RestoredFile, UndoJob, Undone};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use undo::{UndoEvent, UndoOptions, UndoOutcome, UndoSummary, undo};

@@ -65,21 +65,36 @@ pub struct PruneOptions {
     pub earlier: Vec<PathBuf>,
     /// Directories that stay, whatever goes around them: those that a rule or an answer keeps of one
     /// group, and which may lie in a copy that goes of another.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub kept_dirs: HashSet<Identity>,
     /// Where the journal is, or will be: a directory that it lies in is not removed.
     pub journal: Option<PathBuf>,
     /// Trees that are never changed, whatever the groups say. Groups need not mark their files:
     /// these are marked as the run meets them.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub references: Arc<Subtrees>,
     /// Threads that act at the same time at most, in groups that have no file in common; 1 at
     /// least. The thread of the caller is not one of them: it reports. Where files are moved, where
     /// there are references, and for a few groups there is one.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub workers: usize,
     /// Limit of bytes a second for comparing and copying files, if there is one.
     pub rate: Option<Rate>,
     /// Threads at most where these wait, if that is more; 0: no more.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub waiting: usize,
     /// Seconds by which the user's time is ahead of UTC, for the dates in a trash.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub utc_offset: i32,
 }
 
@@ -92,12 +107,22 @@ bc_fs::setters! {
     force: Force,
     max_links: Option<u64>,
     earlier: Vec<PathBuf>,
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     kept_dirs: HashSet<Identity>,
     journal: Option<PathBuf>,
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     references: Arc<Subtrees>,
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     workers: usize,
     rate: Option<Rate>,
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     waiting: usize,
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     utc_offset: i32,
 }
 

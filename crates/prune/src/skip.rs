@@ -513,6 +513,7 @@ pub const ORIGINAL: &str = "the original of a move that was killed, kept because
      proven to be in its place; the same prune finishes the move if it is, an undo of that run's \
      journal gives the name back";
 
+// Internal to bit-crafts.
 #[doc(hidden)]
 impl From<ViewError> for Skip {
     fn from(error: ViewError) -> Skip {
@@ -524,6 +525,8 @@ impl From<ViewError> for Skip {
     }
 }
 
+/// Internal to bit-crafts.
+#[doc(hidden)]
 impl ErrorNumber for Skip {
     fn error_number(&self) -> Option<i32> {
         match self {
@@ -534,6 +537,7 @@ impl ErrorNumber for Skip {
     }
 }
 
+// Internal to bit-crafts.
 #[doc(hidden)]
 impl From<FailedCall> for Skip {
     fn from(failed: FailedCall) -> Skip {

@@ -1,5 +1,6 @@
 //! Reads many files and feeds them to a consumer: plain calls and `io_uring`
 //! behind one loop.
+//! Internal to bit-crafts, without a promise of stability.
 //!
 //! ```
 //! use bc_pool::Cancel;

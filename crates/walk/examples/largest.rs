@@ -4,14 +4,13 @@
 use std::error::Error;
 use std::io::Write;
 
-use bc_pool::{Cancel, available_cpus};
-use bc_walk::{Metadata, WalkOptions, Workers, walk};
+use bc_walk::job::Means;
+use bc_walk::{Metadata, WalkOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let roots: Vec<_> = std::env::args_os().skip(1).collect();
     let options = WalkOptions::default().metadata(Metadata::Basic);
-    let workers = Workers::adaptive(available_cpus());
-    let listing = walk(&roots, &options, workers, &Cancel::new())?;
+    let listing = options.run(&roots, &Means::new())?;
     let mut files: Vec<_> = listing
         .ids()
         .filter_map(|id| Some((listing.meta(id)?.stamp.size, id)))

@@ -52,6 +52,9 @@ pub struct PathAbove {
 
 impl PathAbove {
     /// Makes it of the first bytes of a path.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn new(len: usize, what: &'static str) -> PathAbove {
         PathAbove { len, what }
     }
@@ -69,6 +72,8 @@ pub struct BadLine {
     pub why: &'static str,
 }
 
+/// Errors as walks and readers make them. Internal to bit-crafts.
+#[doc(hidden)]
 impl Error {
     /// Makes the error of a failed system call. `op` names the operation in a word or two: `open`,
     /// `stat`. A reason without an error number of the system's counts as `EIO`.
@@ -95,7 +100,9 @@ impl Error {
             kind,
         }
     }
+}
 
+impl Error {
     /// Returns the path as it would be printed in a listing, raw bytes.
     pub fn path(&self) -> &[u8] {
         &self.path
@@ -143,13 +150,15 @@ impl Error {
     }
 }
 
+/// Internal to bit-crafts.
+#[doc(hidden)]
 impl ErrorNumber for Error {
     fn error_number(&self) -> Option<i32> {
         self.errno()
     }
 }
 
-// As of `job::Error`.
+// As of `job::Error`: internal to bit-crafts.
 #[doc(hidden)]
 impl From<&Error> for PathError {
     fn from(error: &Error) -> PathError {

@@ -2,20 +2,20 @@
 //! entries.
 //!
 //! ```
-//! use bc_pool::Cancel;
-//! use bc_walk::{Hidden, WalkOptions, walk};
+//! use bc_walk::job::Means;
+//! use bc_walk::{Hidden, WalkOptions};
 //!
 //! # let tree = tempfile::tempdir().unwrap();
 //! # std::fs::create_dir(tree.path().join("b")).unwrap();
 //! # for name in ["b/1", "b-2", ".c"] { std::fs::write(tree.path().join(name), name).unwrap(); }
-//! # let root = tree.path().as_os_str().to_owned();
+//! # let root = tree.path();
 //! let options = WalkOptions::default().hidden(Hidden::Skip);
-//! let listing = walk(&[root], &options, 2, &Cancel::new())?;
+//! let listing = options.run([root], &Means::new().threads(2))?;
 //! let names: Vec<_> = listing.ids().map(|id| listing.name(id)).collect();
 //! assert_eq!(names, [c"b-2", c"1"]); // as b-2 and b/1
 //! assert_eq!(listing.skipped().hidden, 1);
 //! assert!(listing.errors().is_empty());
-//! # Ok::<(), bc_pool::WorkerPanic>(())
+//! # Ok::<(), bc_walk::job::Error>(())
 //! ```
 //!
 //! # Invariants
@@ -57,18 +57,37 @@ mod tuning;
 mod walk;
 mod wild;
 
+pub use bc_fs::PathError;
 pub use bc_fs::meta::{BasicStat, FileKind, FileStat, Identity, Stamp};
+pub use bc_pool::Cancel;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use bc_pool::Workers;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use dir_fds::DirFdCache;
 pub use error::{BadLine, Error, ErrorKind, PathAbove};
-pub use filter::{Gap, SkipReason, Skipped, SkippedPath};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use filter::Gap;
+pub use filter::{SkipReason, Skipped, SkippedPath};
 pub use globs::{GlobError, Globs};
 pub use identity::OwnFile;
 pub use listing::{DirId, EntryId, Listing};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use open::raise_nofile_limit;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use options::FileStats;
 pub use options::{
-    Entries, ExactPaths, FileStats, FileSystems, Hidden, IgnoreFiles, Metadata, Repeats,
-    SkippedDetail, Spellings, Symlinks, WalkOptions,
+    Entries, ExactPaths, FileSystems, Hidden, IgnoreFiles, Metadata, Repeats, SkippedDetail,
+    Spellings, Symlinks, WalkOptions,
 };
-pub use shard::{DirectorySet, Shard, UnknownShard};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use shard::DirectorySet;
+pub use shard::{Shard, UnknownShard};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use walk::{WalkControls, is_among, list_files, walk, walk_with};

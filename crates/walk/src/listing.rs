@@ -170,6 +170,9 @@ impl Listing {
     }
 
     /// Returns the bytes of memory of entries, names and metadata.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn memory(&self) -> u64 {
         let names: usize = self.arenas.iter().map(Vec::capacity).sum();
         let entries = self.entries.capacity() * size_of::<PackedEntry>();
@@ -196,6 +199,9 @@ impl Listing {
 
     /// Returns the metadata that the walk was asked for about regular files:
     /// [`None`](Metadata::None) also where that was [left](crate::FileStats::Left) to others.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn file_metadata(&self) -> Metadata {
         self.file_metadata
     }
@@ -252,6 +258,9 @@ impl Listing {
 
     /// Returns the bytes of all files together where each of them was named, none found, and all were
     /// looked at, as few names always are, whatever metadata was asked for.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn named_bytes(&self) -> Option<u64> {
         self.named_bytes
     }
@@ -271,6 +280,9 @@ impl Listing {
     }
 
     /// Returns the inode number from the directory entry: good for ordering, no proof of identity.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn inode_hint(&self, entry: EntryId) -> u64 {
         self.entry(entry).ino
     }
@@ -291,6 +303,9 @@ impl Listing {
 
     /// True if a link is to be followed when the entry is opened: it is a root, or links are
     /// followed.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn follow(&self, entry: EntryId) -> bool {
         let (arena, tag) = self.tag_at(entry);
         Tag(arena[tag]).follow()
@@ -298,6 +313,9 @@ impl Listing {
 
     /// True if the entry is a directory that the options leave unread: it is too deep, or all that
     /// could be in it is excluded.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn is_closed(&self, entry: EntryId) -> bool {
         let (arena, tag) = self.tag_at(entry);
         Tag(arena[tag]).is_closed()
@@ -326,6 +344,9 @@ impl Listing {
 
     /// Appends the path below the root; the last name if the root is the file itself, `.` if
     /// the entry is the root directory.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn write_relative(&self, entry: EntryId, out: &mut Vec<u8>) {
         self.write_below(self.entry(entry).dir, out);
         out.extend_from_slice(self.name_bytes(entry));
@@ -338,6 +359,9 @@ impl Listing {
 
     /// Returns the identity of a directory that the walk read; `None` for one that only the paths
     /// of roots that are files lead to: [`open_dir`](Listing::open_dir) finds that.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn dir_identity(&self, dir: DirId) -> Option<Identity> {
         let dir = &self.dirs[dir.0 as usize];
         let dev = self.began.get(dir.walk_root as usize)?.dev;
@@ -347,11 +371,17 @@ impl Listing {
     /// Returns the devices that the walk came to, by the roots and mount points where it began, in
     /// the order in which it did: the same for every [part](crate::Shard) of a tree. One may be
     /// repeated.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn devices(&self) -> impl Iterator<Item = u64> + '_ {
         self.began.iter().map(|began| began.dev)
     }
 
     /// True if a mount, or a link that was followed, leads from the directory above to this one.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn is_mounted(&self, dir: DirId) -> bool {
         let walk_root = |dir: DirId| self.dirs[dir.0 as usize].walk_root;
         self.parent(dir)
@@ -361,6 +391,9 @@ impl Listing {
     /// Returns the directories of which not all is listed, in order: entries that filters left out,
     /// and entries that could not be read. Neither directories that were not entered at all, which
     /// are entries without a [`DirId`], nor kinds that were not to be listed make a gap.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn gaps(&self) -> &[(DirId, Gap)] {
         &self.gaps
     }
@@ -368,12 +401,18 @@ impl Listing {
     /// Returns how the kernel decompresses the content of files in this directory.
     /// [`None`](Decompression::None) also where that is unknown: for a directory that only the
     /// paths of roots that are files lead to.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn decompression(&self, dir: DirId) -> Decompression {
         let began = self.began.get(self.dirs[dir.0 as usize].walk_root as usize);
         began.map_or(Decompression::None, |began| began.decompression)
     }
 
     /// True if it does so in all file systems that the walk entered.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn is_decompressed(&self) -> bool {
         !self.began.is_empty()
             && self
@@ -385,6 +424,9 @@ impl Listing {
     /// Returns the descriptors that the listing holds open, by which
     /// [`open_dir`](Listing::open_dir) begins: those that threads with [tables](bc_pool::Tables) of
     /// their own have to keep of it.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let held = self.prefixes.iter();
         held.filter_map(|prefix| prefix.fd.as_ref().map(|fd| fd.as_fd()))
@@ -398,6 +440,9 @@ impl Listing {
     ///
     /// With the directory's path, operation `open`; [`ErrorKind::Changed`] if the root is
     /// not the directory that was walked any more.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn open_dir(&self, dir: DirId) -> Result<OwnedFd, Error> {
         let failed = |errno| Error::new(self.dir_path(dir), "open", errno);
         let prefix = self.prefix(dir.0);
@@ -433,7 +478,7 @@ impl Listing {
         Ok(())
     }
 
-    // For our other crates. Hidden, and no part of what we promise.
+    /// Returns the count of descriptors that are lacking. Internal to bit-crafts.
     #[doc(hidden)]
     pub fn shortage(&self) -> &Shortage {
         &self.opener.shortage
@@ -454,6 +499,9 @@ impl Listing {
     }
 
     /// Returns a directory's name in its parent; empty where that is not known.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn dir_name(&self, dir: DirId) -> &[u8] {
         let dir = &self.dirs[dir.0 as usize];
         &self.arenas[usize::from(dir.name_arena)][dir.name as usize..][..usize::from(dir.name_len)]
@@ -491,12 +539,18 @@ impl Listing {
     /// Returns the directories of the [part](crate::Shard) of the tree that was asked for whose
     /// contents are known completely: they were read to the end, or the options say that they are
     /// not to be. Empty if all of the tree was asked for.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn settled(&self) -> DirectorySet {
         self.settled
     }
 
     /// Returns the directories of all parts that the walk came upon: whether they are known
     /// completely is for the walks of the other parts to report.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn met(&self) -> DirectorySet {
         self.met
     }
@@ -504,6 +558,9 @@ impl Listing {
     /// True if a file system is mounted on the directory with this path below the root that the
     /// options leave out, or that is listed elsewhere. Known only if a [part](crate::Shard) of the
     /// tree was asked for.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn passes_by(&self, path: &[u8]) -> bool {
         let compare = |known: &Vec<u8>| known[..].cmp(path);
         self.passed_by.binary_search_by(compare).is_ok()
@@ -560,6 +617,9 @@ impl Listing {
     ///
     /// # Panics
     /// If one has metadata and the other has none, or beyond 2^32 entries.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn append(&mut self, other: Listing, roots: usize) {
         let (entries, dirs) = (self.entries.len(), self.dirs.len() as u32);
         let other_entries = other.entries.len();

@@ -220,6 +220,9 @@ pub struct WalkOptions {
     /// Metadata to find out about each entry.
     pub metadata: Metadata,
     /// Source of the metadata of regular files.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub file_stats: FileStats,
     /// Kinds of entries to list.
     pub entries: Entries,
@@ -253,6 +256,8 @@ bc_fs::setters! {
     older: Option<i64>,
     ignore_files: IgnoreFiles,
     metadata: Metadata,
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     file_stats: FileStats,
     entries: Entries,
     leave_out: Vec<OwnFile>,
@@ -264,6 +269,9 @@ bc_fs::setters! {
 
 impl WalkOptions {
     /// Returns true if these options may leave out a regular file.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn leaves_out(&self) -> bool {
         !self.include.is_empty()
             || !self.exclude.is_empty()

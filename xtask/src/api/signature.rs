@@ -6,6 +6,7 @@ use crate::circles::tokens::{Token, group_end, is_test_only, item_end};
 /// Attributes and visibility before an item.
 #[derive(Default)]
 pub(super) struct Before {
+    pub(super) is_of_tests: bool,
     pub(super) is_hidden: bool,
     pub(super) is_public: bool,
     /// Derived traits, and attributes that callers notice.
@@ -21,7 +22,8 @@ pub(super) fn before(tokens: &[Token], mut at: usize) -> (Before, usize) {
         let end = group_end(tokens, open);
         let attribute = &tokens[at..end];
         let has = |word: &str| attribute.iter().any(|t| t.is(word));
-        before.is_hidden |= is_test_only(attribute) || has("doc") && has("hidden");
+        before.is_of_tests |= is_test_only(attribute);
+        before.is_hidden |= has("doc") && has("hidden");
         if has("derive") || has("non_exhaustive") {
             before.notes.push(text(attribute));
         }
@@ -105,9 +107,15 @@ pub(super) fn body(tokens: &[Token]) -> &[Token] {
     }
 }
 
+/// Head of a function, constant or type in a body.
+pub(super) struct Signature {
+    pub(super) text: String,
+    pub(super) is_hidden: bool,
+}
+
 /// Returns the functions, constants and types of a body, without their bodies; all of them, or
 /// those that say `pub`, at any depth.
-pub(super) fn signatures(tokens: &[Token], public_alone: bool) -> Vec<String> {
+pub(super) fn signatures(tokens: &[Token], public_alone: bool) -> Vec<Signature> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
@@ -117,8 +125,11 @@ pub(super) fn signatures(tokens: &[Token], public_alone: bool) -> Vec<String> {
             .get(keyword)
             .is_some_and(|t| ["fn", "const", "type"].contains(&t.text.as_str()));
         if is_item && (before.is_public || !public_alone) {
-            if !before.is_hidden {
-                found.push(text(head(&tokens[start..])));
+            if !before.is_of_tests {
+                found.push(Signature {
+                    text: text(head(&tokens[start..])),
+                    is_hidden: before.is_hidden,
+                });
             }
             at = item_end(tokens, keyword).max(start + 1);
         } else {
@@ -143,7 +154,7 @@ pub(super) fn fields(tokens: &[Token]) -> String {
     while at < body.len() {
         let (before, start) = before(body, at);
         let end = field_end(body, start);
-        match before.is_public {
+        match before.is_public && !before.is_hidden {
             true => shown.push(text(&body[start..end])),
             false => hidden = true,
         }
@@ -158,12 +169,42 @@ pub(super) fn fields(tokens: &[Token]) -> String {
     }
 }
 
-/// Returns the index of the comma after a field.
+/// Returns the text of an enum's types, without the names of its variants.
+pub(super) fn payloads(tokens: &[Token]) -> String {
+    let (mut shown, mut at) = (String::new(), 0);
+    let variants = without_attributes(body(tokens));
+    while at < variants.len() {
+        let end = match variants[at].text.as_str() {
+            "(" | "{" => group_end(&variants, at),
+            _ => at,
+        };
+        shown += &text(&variants[at.min(end)..end]);
+        shown.push(' ');
+        at = end.max(at + 1);
+    }
+    shown
+}
+
+/// Returns the text of the types that the implementation of a trait chooses: `type Err = Odd;`.
+pub(super) fn associated(tokens: &[Token]) -> String {
+    let (mut shown, mut at) = (String::new(), 0);
+    while at < tokens.len() {
+        let end = item_end(tokens, at).max(at + 1).min(tokens.len());
+        if tokens[at].is("type") {
+            shown += &text(&tokens[at..end]);
+        }
+        at = end;
+    }
+    shown
+}
+
+/// Returns the index of the comma after a field, or of what closes the list.
 pub(super) fn field_end(tokens: &[Token], from: usize) -> usize {
     let (mut at, mut depth) = (from, 0);
     while at < tokens.len() {
         match tokens[at].text.as_str() {
             "," if depth == 0 => break,
+            ")" | "]" | "}" => break,
             "<" => depth += 1,
             ">" if !tokens[at - 1].is("-") => depth -= 1,
             "(" | "[" | "{" => at = group_end(tokens, at) - 1,
@@ -180,6 +221,23 @@ pub(super) fn without_attributes(tokens: &[Token]) -> Vec<Token> {
     while at < tokens.len() {
         if tokens[at].is("#") && tokens.get(at + 1).is_some_and(|t| t.is("[")) {
             at = group_end(tokens, at + 1);
+        } else {
+            kept.push(tokens[at].clone());
+            at += 1;
+        }
+    }
+    kept
+}
+
+/// Returns the tokens without the parts of a list that are hidden: `#[doc(hidden)] name: Type,`.
+pub(super) fn without_hidden(tokens: &[Token]) -> Vec<Token> {
+    let mut kept = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        let (before, start) = before(tokens, at);
+        if before.is_hidden {
+            at = field_end(tokens, start);
+            at += usize::from(tokens.get(at).is_some_and(|t| t.is(",")));
         } else {
             kept.push(tokens[at].clone());
             at += 1;

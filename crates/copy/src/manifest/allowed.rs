@@ -10,8 +10,7 @@ use bc_edit::output::takes_at_once;
 use bc_fs::Escaped;
 use bc_fs::dirfd::may_rename;
 use bc_fs::place::Place;
-use bc_integrity::Setting;
-use bc_walk::job::{Error, ErrorKind};
+use bc_walk::job::{Error, ErrorKind, Setting};
 use bc_walk::{FileKind, FileStat, Identity};
 
 use super::earlier::{self, ExistingManifest, Whole};

@@ -15,9 +15,9 @@ use bc_fs::mount::{MountEntry, TABLE, entries};
 use bc_integrity::compare::{Detail, Renames};
 use bc_integrity::fields::{CompareMode, CompareRules, Fields};
 use bc_integrity::{
-    Job, MissingMounts, Reading, RootCheck, Setting, Trust, Verified, VerifyOptions, Work, verify,
+    Job, MissingMounts, Reading, RootCheck, Trust, Verified, VerifyOptions, Work, verify,
 };
-use bc_walk::job::{Error, ErrorKind};
+use bc_walk::job::{Error, ErrorKind, Setting};
 use bc_walk::{FileKind, FileStat, OwnFile};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, CWD};

@@ -95,6 +95,9 @@ pub struct DirsOptions {
     /// The algorithm of the search.
     pub algorithm: Algorithm,
     /// Bounds of the searches.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub limits: Limits,
     /// Options for reading the files whose digests directories' digests are made from; `None`: no
     /// digests.
@@ -109,6 +112,8 @@ bc_fs::setters! {
     min_files: u64,
     span: Span,
     algorithm: Algorithm,
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     limits: Limits,
     digests: Option<HashOptions>,
 }

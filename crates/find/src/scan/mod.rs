@@ -79,19 +79,31 @@ pub struct ScanOptions {
     pub hard_links: HardLinks,
     /// Trees that must never be changed. Their files are listed first, and a group needs at least
     /// one other file.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub references: Arc<Subtrees>,
     /// Groups that count.
     pub span: Span,
     /// Proof that equality requires.
     pub equality: Equality,
     /// Options for reading files.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub read: bc_read::ReadOptions,
     /// Instruction sets to hash with.
     pub cpu: CpuFeatures,
     /// Threads, at least 1; with 1 the caller's thread does everything.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub workers: usize,
     /// Number of workers that each part of the search starts: all, or as many as its work
     /// justifies.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub start: Start,
 }
 
@@ -100,12 +112,20 @@ bc_fs::setters! {
     algorithm: Algorithm,
     min_size: u64,
     hard_links: HardLinks,
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     references: Arc<Subtrees>,
     span: Span,
     equality: Equality,
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     read: bc_read::ReadOptions,
     cpu: CpuFeatures,
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     workers: usize,
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     start: Start,
 }
 

@@ -38,13 +38,21 @@ mod reader;
 mod swar;
 mod writer;
 
-pub use entry::{
-    COPY_STAMP_LEN, ContentFault, Entry, Kind, Meta, Mounted, ROOT, UNSEEN_AT, Xattrs, check_path,
-    path_order,
-};
-pub use header::{Header, Scope, ShardHeader, ShardTrailer, Trailer};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use entry::{COPY_STAMP_LEN, ROOT, UNSEEN_AT, check_path};
+pub use entry::{ContentFault, Entry, Kind, Meta, Mounted, Xattrs, path_order};
+pub use header::{Header, Trailer};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use header::{Scope, ShardHeader, ShardTrailer};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use matcher::{Expected, Match, Matcher};
-pub use reader::{Passed, Policy, Reader, check_seal, read_seal, validate};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use reader::{Passed, check_seal, read_seal};
+pub use reader::{Policy, Reader, validate};
 pub use writer::Writer;
 
 /// The schema this version writes, and the only one it reads.

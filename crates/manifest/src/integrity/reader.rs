@@ -142,6 +142,9 @@ impl<R: BufRead> Reader<R> {
     /// # Errors
     /// If the first does not come after all before; as for [`read`](Reader::read) nothing more
     /// comes then. The policy is not asked.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn pass_over(&mut self, passed: &Passed<'_>) -> Result<(), Error> {
         debug_assert!(self.proven && self.state == StreamState::Entries);
         let why = match self
@@ -404,6 +407,26 @@ impl<R: BufRead> Iterator for Reader<R> {
 }
 
 /// Reads a manifest to its end, strictly, and returns its trailer.
+///
+/// ```
+/// use bc_manifest::integrity::{Entry, Header, Kind, Meta, Writer, path_order, validate};
+///
+/// let dir = |path: &[u8]| Entry {
+///     meta: Some(Meta::default()),
+///     ..Entry::new(path.to_vec(), Kind::Dir)
+/// };
+/// let mut entries = vec![dir(b"a"), dir(b".")];
+/// entries.sort_by(|a, b| path_order(&a.path, &b.path));
+/// let mut writer = Writer::new(Vec::new(), &Header::new("sha256", "1.0"))?;
+/// for entry in &entries {
+///     writer.write(entry)?;
+/// }
+/// let (text, _) = writer.finish()?;
+/// assert_eq!(validate(&text[..])?.dirs, 2);
+/// // A manifest that lacks a byte proves nothing.
+/// assert!(validate(&text[..text.len() - 2]).is_err());
+/// # Ok::<(), bc_manifest::Error>(())
+/// ```
 ///
 /// # Errors
 /// The first problem.

@@ -288,6 +288,9 @@ impl KeepRules {
     /// Returns the physical files of the group, the one to keep first. If any is protected, the
     /// first is. Left out are deleted files, and names of files that file systems and programs of
     /// ours will remove: no other file may go because of those.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn order(&self, group: &FileGroup) -> Vec<Inode> {
         self.keep.iter().for_each(|rule| rule.note(&group.files));
         let lasts = |at: &usize| fleeting(&group.files[*at]).is_none();
@@ -368,6 +371,9 @@ impl KeepRules {
     }
 
     /// The file of a group that the rules which were given keep, if they prefer one to all others.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn chosen<'g>(&self, group: &'g FileGroup) -> Option<&'g FileRef> {
         let inodes = self.order(group);
         let mut files = inodes.iter().map(|inode| &group.files[inode.names[0]]);

@@ -89,6 +89,8 @@ pub enum Setting {
     AllowLossy,
 }
 
+/// Errors as engines make them. Internal to bit-crafts.
+#[doc(hidden)]
 impl Error {
     /// Makes an error without a path.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
@@ -173,7 +175,9 @@ impl Error {
             ..Error::new(ErrorKind::Incomplete, message)
         }
     }
+}
 
+impl Error {
     /// Returns the kind of failure.
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -292,7 +296,7 @@ fn kind_of(errno: i32) -> io::ErrorKind {
     io::Error::from_raw_os_error(errno).kind()
 }
 
-// The engines convert by `?`; callers of the front page never meet these types.
+// The engines convert by `?`; callers of the front page never meet these types: it is internal to bit-crafts.
 #[doc(hidden)]
 impl From<bc_pool::WorkerPanic> for Error {
     fn from(panic: bc_pool::WorkerPanic) -> Error {
@@ -311,6 +315,7 @@ impl From<PathError> for Error {
     }
 }
 
+// Internal to bit-crafts.
 #[doc(hidden)]
 impl From<&crate::Error> for Error {
     fn from(error: &crate::Error) -> Error {
@@ -320,6 +325,7 @@ impl From<&crate::Error> for Error {
     }
 }
 
+// Internal to bit-crafts.
 #[doc(hidden)]
 impl From<crate::Error> for Error {
     fn from(error: crate::Error) -> Error {

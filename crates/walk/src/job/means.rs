@@ -31,6 +31,9 @@ pub struct Progress {
 
 impl Progress {
     /// Returns the progress with these counts; totals of 0 are not known yet.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn new([files, files_total]: [u64; 2], [bytes, bytes_total]: [u64; 2]) -> Progress {
         let known = |total: u64| Some(total).filter(|total| *total > 0);
         Progress {
@@ -104,21 +107,33 @@ impl<'a> Means<'a> {
     }
 
     /// Returns the threads of a walk, and the most of any part of the job.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn workers(&self) -> Workers {
         *self.workers.get_or_init(|| self.threads.workers())
     }
 
     /// Returns the start of the threads: all at once, or as they pay.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn start(&self) -> Start {
         self.threads.start()
     }
 
     /// Returns what cancels the job.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn cancelled_by(&self) -> &Cancel {
         &self.cancel
     }
 
     /// Returns true if there is a progress callback.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn reports(&self) -> bool {
         self.report.is_some()
     }
@@ -129,6 +144,9 @@ impl<'a> Means<'a> {
     /// If the process has too few descriptors left, so that the job would fail file by file. Any
     /// error after a cancellation is of the kind [`Cancelled`](ErrorKind::Cancelled), whichever
     /// operation noticed it; a panic stays one.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn run<T>(
         &self,
         now: impl Fn() -> Progress + Sync,

@@ -5,7 +5,12 @@ mod error;
 mod guarded;
 mod means;
 
-pub use error::{Error, ErrorKind, Partial, Setting};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use error::Partial;
+pub use error::{Error, ErrorKind, Setting};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use guarded::Guarded;
 pub use means::{Means, Progress};
 
@@ -63,6 +68,9 @@ impl WalkOptions {
     ///
     /// # Errors
     /// As of `run`, except after a cancellation.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn list(&self, paths: &[PathBuf], means: &Means<'_>) -> Result<Listing, Error> {
         self.list_counted(paths, means, None)
     }
@@ -90,6 +98,9 @@ impl WalkOptions {
     ///
     /// # Errors
     /// Of the kind [`Usage`](ErrorKind::Usage), if none can.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
     pub fn check(&self) -> Result<(), Error> {
         match self.max_size {
             Some(most) if most < self.min_size => Err(Error::usage(format!(
@@ -115,6 +126,9 @@ impl Listing {
 }
 
 /// Collects the paths that the caller named.
+///
+/// Internal to bit-crafts.
+#[doc(hidden)]
 pub fn owned<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Vec<PathBuf> {
     let paths = paths.into_iter();
     paths.map(|path| path.as_ref().to_owned()).collect()
@@ -124,6 +138,9 @@ pub fn owned<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Vec<PathBuf>
 ///
 /// # Errors
 /// For the first path that is not there.
+///
+/// Internal to bit-crafts.
+#[doc(hidden)]
 pub fn require<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<(), Error> {
     for path in paths {
         std::fs::metadata(path).map_err(|error| Error::io(path, "stat", &error))?;
@@ -141,6 +158,9 @@ pub fn path_of(bytes: &[u8]) -> PathBuf {
 ///
 /// # Errors
 /// If it was cancelled.
+///
+/// Internal to bit-crafts.
+#[doc(hidden)]
 pub fn unless_cancelled<T: Partial>(result: T, cancelled: bool) -> Result<T, Error> {
     match cancelled {
         false => Ok(result),
@@ -149,6 +169,9 @@ pub fn unless_cancelled<T: Partial>(result: T, cancelled: bool) -> Result<T, Err
 }
 
 /// Returns an error that says why a result is not whole, if it is not.
+///
+/// Internal to bit-crafts.
+#[doc(hidden)]
 pub fn missing(errors: &[PathError], cancelled: bool) -> Option<Error> {
     let first = errors.first().cloned();
     let message = match (&first, errors.len()) {
@@ -168,6 +191,8 @@ pub fn missing(errors: &[PathError], cancelled: bool) -> Option<Error> {
 /// Gives a result with `errors` the methods that say if it is whole. A field that makes it
 /// incomplete besides them is named after it: `cancelled`, where such a result comes out of an
 /// error.
+///
+/// Internal to bit-crafts.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! says_what_is_missing {

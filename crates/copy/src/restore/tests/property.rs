@@ -6,8 +6,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use bc_integrity::{RootCheck, Setting};
+use bc_integrity::RootCheck;
 use bc_testkit::{Rng, Seen};
+use bc_walk::job::Setting;
 
 use super::super::RestoreOptions;
 use super::Ground;
