@@ -198,9 +198,8 @@ impl<'g> Growth<'g> {
         self
     }
 
-    /// Begins with the number of workers at which the search for it ended in the run before this one,
-    /// over the same files, and leaves its own for the next: 0 at first. Where these do not wait
-    /// any longer, they end as others do.
+    /// Begins with the number of workers that was found best in the run before this one, over the same
+    /// files, and leaves its own for the next: 0 at first. Where fewer do as much, the others end.
     #[must_use]
     pub fn after(mut self, last: &'g AtomicUsize) -> Self {
         self.last = Some(last);
@@ -281,7 +280,8 @@ impl<'g> Growth<'g> {
         let wanted = last.load(Ordering::Relaxed).min(most);
         if wanted > usual {
             // What the first report meanwhile is no measure of all.
-            let _measured = self.lock();
+            let mut measured = self.lock();
+            measured.climb = Climb::given();
             self.grow_for_waiting(wanted, spawn);
         }
     }
@@ -409,7 +409,7 @@ impl<'g> Growth<'g> {
         let worth = if is_slow { 1 } else { self.worth_a_worker };
         let more = (self.left)() / worth;
         let wanted = measured.climb.next(workers, sum, usual, self.most(), more);
-        self.leave(wanted);
+        self.leave(measured.climb.proven(wanted));
         if wanted == workers {
             return;
         }

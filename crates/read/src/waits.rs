@@ -18,7 +18,7 @@ struct Learned {
     misses: [AtomicU8; 2],
     /// Devices that cannot report what of a file is resident.
     silent: Mutex<Vec<u64>>,
-    /// Number of workers at which the search for it ended in the last run.
+    /// Number of workers that was found best in the last run.
     workers: AtomicUsize,
 }
 
@@ -60,7 +60,7 @@ impl Residency {
         }
     }
 
-    /// Returns the number of workers at which the search for it ended in the last run, or 0.
+    /// Returns the number of workers that was found best in the last run, or 0.
     pub(crate) fn workers(&self) -> &AtomicUsize {
         &self.0.workers
     }
