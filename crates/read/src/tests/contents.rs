@@ -335,11 +335,13 @@ fn thousands_of_files_in_nested_directories_with_several_workers() {
 /// Checks that the buffers of all workers together have a bound where these wait.
 #[test]
 fn many_workers_that_wait_fill_few_slots_each() {
-    let (_tree, paths, contents) = files(&[3000; 80]);
-    let listing = list(&paths, Metadata::None);
-    let widest = |what, workers| {
+    let widest = |what, workers, size| {
+        let (_tree, paths, contents) = files(&[size; 80]);
+        let listing = list(&paths, Metadata::None);
         pretend(what);
         let plan = Plan::all(&listing, workers);
+        // Those that have joined leave nothing to the ring.
+        plan.set_usual(2);
         let mut recorder = Recorder::new(16);
         let options = options(Choice::Auto);
         pump(&listing, &plan, &options, &Cancel::new(), &mut recorder);
@@ -347,10 +349,14 @@ fn many_workers_that_wait_fill_few_slots_each() {
         assert!(recorder.contents(&listing) == contents);
         recorder.widest
     };
-    assert_eq!(widest(Pretend::UnknownSlow, 2), 16);
-    assert_eq!(widest(Pretend::UnknownSlow, 64), 4);
-    assert_eq!(widest(Pretend::UnknownSlow, 1000), 1);
-    assert_eq!(widest(Pretend::Unknown, 64), 16);
+    assert_eq!(widest(Pretend::UnknownSlow, 2, 3000), 16);
+    assert_eq!(widest(Pretend::UnknownSlow, 64, 3000), 4);
+    assert_eq!(widest(Pretend::UnknownSlow, 1000, 3000), 1);
+    assert_eq!(widest(Pretend::Unknown, 64, 3000), 16);
+    // No more than a few bytes, either.
+    assert_eq!(widest(Pretend::UnknownSlow, 2, 100_000), 16);
+    assert_eq!(widest(Pretend::UnknownSlow, 64, 40_000), 2);
+    assert_eq!(widest(Pretend::Unknown, 64, 40_000), 16);
 }
 
 #[test]
