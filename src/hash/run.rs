@@ -171,7 +171,8 @@ fn hash(
     }
     let files = entries.len();
     let bytes = listing.filter(|_| display.is_shown());
-    let bytes = bytes.and_then(bc_hash::bytes_if_few).unwrap_or(0);
+    let bytes = bytes.and_then(|all| bc_hash::bytes_if_few(all, entries.iter().copied()));
+    let bytes = bytes.unwrap_or(0);
     display.phase("hash", files as u64, bytes);
     let state = listing.map_or(0, |listing| {
         bc_hash::hashing_memory(listing, plan.algorithms)

@@ -96,10 +96,11 @@ pub(crate) fn left(listing: &Listing, plan: &Plan, enough: usize) -> usize {
 /// Number of files up to which sizes are looked up.
 const LOOKED_AT: usize = 512;
 
-/// Returns the bytes of all files together if there are few of them, for a display of progress:
-/// nothing else needs them, and they cost a call for each file.
-pub fn bytes_if_few(listing: &Listing) -> Option<u64> {
-    (listing.len() <= LOOKED_AT).then(|| sizes(listing, listing.ids()).map(|(_, size)| size).sum())
+/// Returns the bytes of these entries together if the listing has few, for a display of progress:
+/// nothing else needs them, and they cost a call for each.
+pub fn bytes_if_few(listing: &Listing, entries: impl IntoIterator<Item = EntryId>) -> Option<u64> {
+    let sizes = || sizes(listing, entries.into_iter()).map(|(_, size)| size);
+    (listing.len() <= LOOKED_AT).then(|| sizes().sum())
 }
 
 /// Returns the sizes of those entries that can be looked up; the others are the pump's to report.

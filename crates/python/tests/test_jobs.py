@@ -247,6 +247,40 @@ def test_a_bar_counts_one_job_after_the_other(many: pathlib.Path) -> None:
         bit_crafts.hash("photos", progress=tqdm.tqdm)
 
 
+@pytest.mark.parametrize("verb", ["manifest", "verify", "content", "update", "restore", "undo"])
+def test_progress_ends_at_its_totals(verb: str) -> None:
+    heard: list[bit_crafts.Progress] = []
+    os.symlink("a.jpg", "photos/link")
+    bit_crafts.manifest("photos", "record")
+    if verb == "manifest":
+        bit_crafts.manifest("photos", "other", progress=heard.append)
+    elif verb == "verify":
+        bit_crafts.verify("photos", "record", progress=heard.append)
+    elif verb == "content":
+        bit_crafts.verify("photos", "record", mode="content", progress=heard.append)
+    elif verb == "update":
+        bit_crafts.update("photos", "record", reread="100%", progress=heard.append)
+    elif verb == "restore":
+        bit_crafts.restore("photos", "record", "backup", progress=heard.append)
+    else:
+        bit_crafts.prune("photos", action="delete", dry_run=False, journal="steps")
+        bit_crafts.undo("steps", progress=heard.append)
+        assert heard[-1].files_total == 1
+    now = heard[-1]
+    assert now.files == now.files_total
+    # Directories and links have sizes, too, and nothing that is read.
+    assert now.bytes_total in (None, now.bytes)
+
+
+def test_a_comparison_of_records_counts_entries() -> None:
+    for name in ("old", "new"):
+        bit_crafts.manifest("photos", name)
+    heard: list[bit_crafts.Progress] = []
+    bit_crafts.diff("old", "new", progress=heard.append)
+    # The directory, too.
+    assert (heard[-1].files, heard[-1].files_total) == (4, 4)
+
+
 def test_an_exception_of_progress_ends_the_job(many: pathlib.Path) -> None:
     def progress(now: bit_crafts.Progress) -> None:
         raise LookupError("of a test")

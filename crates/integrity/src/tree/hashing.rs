@@ -37,8 +37,10 @@ pub(crate) fn hash_options_beside(
         let meta = tree.listing.meta(id);
         bytes = bytes.zip(meta).map(|(sum, meta)| sum + meta.stamp.size);
     }
-    let few = || bc_hash::bytes_if_few(&tree.listing).filter(|_| work.shows_bytes);
-    let bytes = bytes.or_else(few);
+    if bytes.is_none() && work.shows_bytes {
+        let read = tree.listing.ids().filter(|&id| wanted(id));
+        bytes = bc_hash::bytes_if_few(&tree.listing, read);
+    }
     let job = Job {
         files,
         bytes,
