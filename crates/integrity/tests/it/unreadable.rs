@@ -26,7 +26,10 @@ pub fn done_as_nobody(test: &str) -> bool {
     copy_program(&std::env::current_exe().unwrap(), &program).unwrap();
     let words = words_of(program);
     let mut command = Command::new(&words[0]);
-    command.current_dir(dir.path()).args(&words[1..]).args(["--exact", test]);
+    command
+        .current_dir(dir.path())
+        .args(&words[1..])
+        .args(["--exact", test]);
     let output = as_nobody(&mut command).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(

@@ -69,9 +69,7 @@ fn in_a_mount_namespace(tree: &Tree, script: &str, test: &str) {
         }
         let output = Command::new("unshare")
             .args([flags, "sh", "-ec"])
-            .arg(format!(
-                "cd \"$0\"; {script}; cd /; exec \"$@\""
-            ))
+            .arg(format!("cd \"$0\"; {script}; cd /; exec \"$@\""))
             .arg(tree.0.path())
             .args(bc_testkit::own_words())
             .args(["--exact", &format!("walk::tests::mounts::{test}")])
