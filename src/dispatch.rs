@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 
 use crate::parse::applet::APPLETS;
 use crate::parse::environment::Environment;
-use crate::parse::{ParseError, ParseResult, Special, parse};
+use crate::parse::{ParseError, ParseResult, Special, overview, parse};
 use crate::report;
 use crate::report::{Exit, usage};
 
@@ -29,7 +29,8 @@ fn show(special: Special, argv: Vec<OsString>) -> Exit {
     match special {
         Special::Nothing { is_bc, called } => nothing(is_bc, &called),
         Special::Calculator => calculator(),
-        Special::Overview(called) => overview(&called),
+        Special::Overview(called) => overview(&overview::long(&called)),
+        Special::ShortOverview(called) => overview(&overview::short(&called)),
         Special::Version(called) => version(&called),
         Special::List => list(),
         Special::Help(text) => usage::print(*text),
@@ -63,31 +64,11 @@ fn version(called: &str) -> Exit {
     ))
 }
 
-fn overview(called: &str) -> Exit {
+/// Prints a page of help of the program itself.
+fn overview(text: &str) -> Exit {
     usage::print_help(&format!(
-        "{}This is not the calculator bc; that is usually /usr/bin/bc (package bc).\n",
-        overview_text(called)
+        "{text}This is not the calculator bc; that is usually /usr/bin/bc (package bc).\n"
     ))
-}
-
-/// Returns the overview of the applets, under the name that the program was called by.
-fn overview_text(called: &str) -> String {
-    let mut text = format!(
-        "bit-crafts: fast and safe file inspection\n\n\
-         Usage: {called} APPLET [SUBCOMMAND] [OPTIONS] PATH...\n\nApplets:\n",
-    );
-    for applet in APPLETS {
-        text += &format!("  {:<12}{}\n", applet.name, applet.about);
-    }
-    text += "\nAlso:\n  \
-         install     Make links so that bchash, bcdup ... are commands; with --gnu,\n              \
-         sha256sum and the like\n  \
-         --list      Names of the applets\n  \
-         --version   Version, CPU features, readers\n  \
-         --describe  The whole command tree as JSON\n  \
-         --generate=WHAT\n              \
-         Manual pages (man) or completions (complete-bash, -zsh, -fish)\n\n";
-    text + &format!("`{called} hash --help` explains an applet and gives examples.\n")
 }
 
 /// Handles a call without arguments. Called as `bc`, the user may want to calculate: input from a
@@ -101,7 +82,7 @@ fn nothing(is_bc: bool, called: &str) -> Exit {
         calculator();
         report::write_stderr("\n");
     }
-    usage::say_help(&overview_text(called));
+    usage::say_help(&overview::short(called));
     Exit::Fatal
 }
 

@@ -53,7 +53,7 @@ pub fn program_options() -> Vec<clap::Arg> {
     let command = <GenerateArgs as clap::CommandFactory>::command();
     let own = command.get_arguments().filter(|arg| !arg.is_positional());
     [
-        flag("list", "Print the names of the applets"),
+        flag("list", "Print the names of the commands"),
         flag("describe", "Print the whole command tree as JSON"),
     ]
     .into_iter()

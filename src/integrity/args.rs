@@ -25,7 +25,7 @@ Examples:
 Exit codes: 0 same, 1 something differs or could not be read, 2 refused or impossible, 3 damage
 suspected (content changed while size and time did not), 130 or 143 ended by a signal.";
 
-/// Record trees, verify them, tell decay from edits
+/// Record trees, verify them, tell bitrot from edits
 #[derive(Parser)]
 #[command(name = "integrity", version, after_long_help = AFTER, after_help = "Example: bc integrity manifest --output=srv.jsonl /srv && bc integrity verify /srv srv.jsonl", max_term_width = 100)]
 pub struct IntegrityCli {

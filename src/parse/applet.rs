@@ -64,7 +64,7 @@ pub const APPLETS: &[Applet] = &[
     Applet {
         name: "integrity",
         called: &["bcintegrity", "bc-integrity"],
-        about: "Record trees, verify them, tell decay from edits",
+        about: "Record trees, verify them, tell bitrot from edits",
         command: crate::integrity::command,
         only: crate::integrity::only,
         default: None,
@@ -74,7 +74,7 @@ pub const APPLETS: &[Applet] = &[
     Applet {
         name: "copy",
         called: &["bccopy", "bc-copy", "bccp"],
-        about: "Copy trees: an interrupted copy goes on, each ends with its proof",
+        about: "Copy trees, resume if interrupted, end with a manifest",
         command: crate::copy::command,
         only: crate::copy::only,
         default: Some("copy"),
@@ -84,7 +84,7 @@ pub const APPLETS: &[Applet] = &[
     Applet {
         name: "move",
         called: &["bcmove", "bc-move", "bcmv"],
-        about: "Move trees: renamed, or copied, proven, and only then removed",
+        about: "Move trees: rename, or copy, compare and only then remove",
         command: crate::copy::moving::command,
         only: crate::copy::moving::only,
         default: Some("move"),

@@ -11,6 +11,7 @@ pub mod environment;
 pub mod help;
 pub mod hints;
 pub mod names;
+pub mod overview;
 pub mod time;
 
 use std::ffi::{OsStr, OsString};
@@ -56,8 +57,10 @@ pub enum Special {
     },
     /// Input of the calculator bc.
     Calculator,
-    /// The applets and other options of the program of this name.
+    /// Tasks, commands and options of the program of this name.
     Overview(String),
+    /// Its commands and options alone.
+    ShortOverview(String),
     /// The version of the program of this name.
     Version(String),
     /// Names of the applets.
@@ -120,7 +123,8 @@ pub fn parse(argv: &[OsString], env: &Environment<'_>) -> ParseResult {
     ParseResult::Special(match first.to_str() {
         Some("--list") => Special::List,
         Some("--version" | "-V") => Special::Version(called),
-        Some("--help" | "-h") => Special::Overview(called),
+        Some("--help") => Special::Overview(called),
+        Some("-h") => Special::ShortOverview(called),
         Some("help") => match rest.get(1).and_then(|name| by_name(name)) {
             Some(applet) => return in_applet(applet, &["--help".into()]),
             None => Special::Overview(called),
@@ -128,8 +132,30 @@ pub fn parse(argv: &[OsString], env: &Environment<'_>) -> ParseResult {
         Some("--describe") => Special::Describe(Box::new(self::commands::whole())),
         Some(_) if asks_pages => Special::Generate(crate::generate::names(&called)),
         Some("install") => Special::Install(names),
-        _ if is_bc && is_calculator_call(first, env) => Special::Calculator,
-        _ => return refused("bc", unknown(first, env)),
+        _ => {
+            let is_calculator = is_bc && is_calculator_call(first, env);
+            let is_quiet = first == "-q" || first == "--quiet";
+            match behind_options(rest).filter(|_| !is_calculator || is_quiet) {
+                Some((at, applet)) => {
+                    let (before, named) = rest.split_at(at);
+                    return in_applet(applet, &[before, &named[1..]].concat());
+                }
+                None if is_calculator => Special::Calculator,
+                None => return refused("bc", unknown(first, env)),
+            }
+        }
+    })
+}
+
+/// Returns the applet that stands behind options of its own, and its place.
+fn behind_options(args: &[OsString]) -> Option<(usize, &'static Applet)> {
+    // Without the word itself no option need be looked up.
+    let named = || args.iter().skip(1).filter_map(|arg| by_name(arg));
+    let starts = args.first()?.as_bytes().starts_with(b"-");
+    let mut named = starts.then(named)?;
+    named.find_map(|applet| {
+        let at = first_positional(&(applet.command)(), args)?;
+        (args[at] == applet.name).then_some((at, applet))
     })
 }
 
@@ -369,11 +395,11 @@ fn unknown(first: &OsStr, env: &Environment<'_>) -> String {
         (_, applet) => hints::of_first_word(first, env)
             .or_else(|| Some(format!("did you mean 'bc {}'?", applet?))),
     };
-    let kind = if is_option { "option" } else { "applet" };
+    let kind = if is_option { "option" } else { "command" };
     match answer {
         Some(answer) => format!("unknown {kind} '{shown}'; {answer}"),
         None => {
-            format!("unknown {kind} '{shown}'; 'bc --list' names the applets, 'bc --help' explains")
+            format!("unknown {kind} '{shown}'; 'bc --help' lists tasks and their commands")
         }
     }
 }
@@ -479,6 +505,7 @@ mod tests {
                 Special::Nothing { .. } => "nothing".to_owned(),
                 Special::Calculator => "calculator".to_owned(),
                 Special::Overview(called) => format!("overview {called}"),
+                Special::ShortOverview(called) => format!("short overview {called}"),
                 Special::Version(called) => format!("version {called}"),
                 Special::List => "list".to_owned(),
                 Special::Help(text) => text.to_string(),
@@ -501,6 +528,15 @@ mod tests {
             ("x --version", "version x"),
             ("/bin/bc --list", "list"),
             ("bc help", "overview bc"),
+            ("bc --help", "overview bc"),
+            ("x -h", "short overview x"),
+            ("bc --color=never hash f", "hash hash Auto"),
+            ("bc -q -j 2 hash check SUMS", "hash check Exactly(2)"),
+            (
+                "bc --reference dup dup --threads 3 dir",
+                "dup scan Exactly(3)",
+            ),
+            ("bc -l hash", "calculator"),
             ("bc --describe", "describe bc"),
             ("bc hash --describe f", "describe bc hash"),
             ("x --generate=man", "generate x"),
@@ -610,7 +646,7 @@ mod tests {
             ),
             (
                 "bc restore dir",
-                "bc: unknown applet 'restore'; did you mean 'bc integrity restore'?",
+                "bc: unknown command 'restore'; did you mean 'bc integrity restore'?",
             ),
             (
                 "bc hash chekx --strict x",

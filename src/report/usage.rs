@@ -126,8 +126,10 @@ fn wrapped(text: &str, begun: usize, width: usize) -> String {
 fn hang(line: &str, width: usize) -> usize {
     let indent = line.len() - line.trim_start().len();
     let name = line[indent..].find("  ").map(|at| indent + at);
+    let column = |name: usize| line.len() - line[name..].trim_start().len();
     match name.filter(|_| indent > 0) {
-        Some(name) if name < width / 2 => line.len() - line[name..].trim_start().len(),
+        // Far to the right there is no room for it.
+        Some(name) if name < width / 2 && column(name) < width * 2 / 3 => column(name),
         _ => indent.max(2),
     }
 }

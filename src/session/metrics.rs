@@ -35,6 +35,16 @@ impl Metrics {
         }
     }
 
+    /// Returns the command as it is typed, with the option that it cannot do without.
+    pub fn called(&self) -> String {
+        let (applet, command) = (self.applet, self.command);
+        match command {
+            "hash" | "scan" => format!("bc {applet}"),
+            "prune" => format!("bc {applet} {command} --action=ACTION"),
+            _ => format!("bc {applet} {command}"),
+        }
+    }
+
     /// Adds a figure; `name` is in Prometheus' style with its unit, e.g. `read_bytes`.
     pub fn set(&mut self, name: impl Into<Cow<'static, str>>, help: &'static str, value: f64) {
         let name = name.into();

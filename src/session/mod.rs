@@ -344,9 +344,9 @@ impl Session {
                 bc_walk::list_files(&paths, options, self.walk_workers(), &self.cancel)
             }
             None if roots.is_empty() => {
-                let applet = self.report.applet();
+                let called = self.metrics.called();
                 return Err(self.fatal(format!(
-                    "no PATH given; see --help, or for this directory use: bc {applet} ."
+                    "no PATH given; see --help, or for this directory use: {called} ."
                 )));
             }
             // To ask for the CPUs and quotas costs more than to look at a few plain files.

@@ -64,7 +64,19 @@ fn groups_largest_waste_first() {
         .code(0)
         .stdout_is("./a/big\n./b/big\n");
     t.bc_line("dup alone").go().code(0).stdout_is("");
-    t.bc_line("dup").go().code(2).stderr_has("no PATH given");
+    for (line, advice) in [
+        ("dup", "bc dup ."),
+        ("dup scan", "bc dup ."),
+        ("dup dirs", "bc dup dirs ."),
+        ("dup summary", "bc dup summary ."),
+        (
+            "dup prune --action=delete --dry-run",
+            "bc dup prune --action=ACTION .",
+        ),
+    ] {
+        let advice = format!("no PATH given; see --help, or for this directory use: {advice}\n");
+        t.bc_line(line).go().code(2).stderr_has(advice);
+    }
 }
 
 #[test]

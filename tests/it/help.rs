@@ -135,6 +135,60 @@ fn known(commands: &[(Vec<String>, Value)], call: &str) {
     }
 }
 
+/// The page that a newcomer reads first has what he wants to do, and the command for it.
+#[test]
+fn the_overview_has_tasks_and_the_commands_for_them() {
+    let t = TestTree::new();
+    let commands = commands(&t);
+    let long = t.bc_line("--help").go().code(0).text();
+    t.bc_line("help").go().code(0).stdout_is(&long);
+    for (task, command) in [
+        ("the same?", "bc integrity diff DIR1 DIR2"),
+        (
+            "only on this card?",
+            "bc dup unique CARD --reference=ARCHIVE",
+        ),
+        ("backup good?", "bc integrity verify BACKUP FILE"),
+        (
+            "disk is full",
+            "bc dup prune --action=hardlink --dry-run DIR",
+        ),
+        ("Copy", "bc copy --verify=media SOURCE... DESTINATION"),
+        ("Move", "bc move SOURCE... DESTINATION"),
+        ("bitrot", "bc integrity update --reread=5% DIR FILE"),
+    ] {
+        let (_, below) = long.split_once(task).unwrap();
+        let lines = below.lines().skip(1);
+        let mut answers = lines.take_while(|line| line.starts_with("      bc "));
+        assert!(answers.any(|line| line.contains(command)), "{task}: {long}");
+    }
+    let mut seen = 0;
+    for line in long.lines().filter(|line| line.starts_with("      bc ")) {
+        let call = line.trim().split("   ").next().unwrap();
+        known(&commands, call.strip_prefix("bc ").unwrap());
+        seen += 1;
+    }
+    assert!(seen > 12, "{seen}");
+    for (words, _) in commands.iter().filter(|(words, _)| words.len() == 2) {
+        let (_, below) = long.split_once(&format!("\n  {} ", words[0])).unwrap();
+        assert!(
+            below.lines().nth(1).unwrap().contains(&words[1]),
+            "{words:?}"
+        );
+    }
+    for word in ["Exit codes:", "man bc-guide", "https://docs.rs/bit-crafts"] {
+        assert!(long.contains(word), "{word}: {long}");
+    }
+    let short = t.bc_line("-h").go().code(0).text();
+    assert!(
+        short.lines().count() < 25 && !short.contains("Tasks:"),
+        "{short}"
+    );
+    for text in [short, long] {
+        assert!(!text.to_lowercase().contains("applet"), "{text}");
+    }
+}
+
 #[test]
 fn slips_are_answered_with_what_was_meant() {
     let t = TestTree::new();

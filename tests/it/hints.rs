@@ -314,7 +314,13 @@ fn a_slip_in_the_first_word_is_answered() {
         ("restore dir MANIFEST", "'bc integrity restore'"),
         ("merge a b", "'bc integrity merge'"),
         ("sql MANIFEST", "'bc integrity sql'"),
-        ("diff SUMS known", "'bc hash diff'"),
+        (
+            "diff SUMS known",
+            "'bc integrity diff' for trees or, for lists of checksums, 'bc hash diff'",
+        ),
+        ("backup dir to", "'bc copy'"),
+        ("compare dir to", "'bc integrity diff' for trees or"),
+        ("repair dir", "'bc integrity restore'"),
         ("rsync -a dir to", "'bc copy'"),
         ("verify dir MANIFEST", "'bc integrity verify'"),
         ("sha256sum f", "'bc hash --type=sha256'"),
@@ -333,7 +339,7 @@ fn a_slip_in_the_first_word_is_answered() {
             .go()
             .code(2)
             .stdout_is("")
-            .stderr_has(format!("did you mean {meant}?"));
+            .stderr_has(format!("did you mean {meant}"));
     }
 }
 
@@ -343,7 +349,7 @@ fn the_word_of_another_program_that_moves() {
     t.bc_line("mv f to")
         .go()
         .code(2)
-        .stderr_is("bc: unknown applet 'mv'; did you mean 'bc move'?\n");
+        .stderr_is("bc: unknown command 'mv'; did you mean 'bc move'?\n");
     assert!(t.exists("f") && !t.exists("to"));
 }
 
@@ -381,13 +387,13 @@ fn nothing_typed_is_a_question() {
     let shown = terminal("bc");
     let first = shown.lines().next().unwrap();
     assert!(first.contains("not the calculator"), "{shown}");
-    assert!(shown.contains("Applets:"), "{shown}");
+    assert!(shown.contains("Commands:"), "{shown}");
     for name in ["bitcrafts", "renamed"] {
         let shown = terminal(name);
         assert!(!shown.lines().next().unwrap().contains("calculator"));
-        assert!(shown.contains("Applets:"), "{shown}");
+        assert!(shown.contains("Commands:"), "{shown}");
         let out = t.bc().arg0(name).go();
-        out.code(2).stdout_is("").stderr_has("Applets:");
+        out.code(2).stdout_is("").stderr_has("Commands:");
     }
     t.bc()
         .arg0("bitcrafts")

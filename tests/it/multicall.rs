@@ -56,7 +56,7 @@ fn unknown_applets_get_a_suggestion() {
     t.bc_line("frobnicate x")
         .go()
         .code(2)
-        .stderr_has("bc --list");
+        .stderr_has("bc --help");
     t.bc_line("hash chekc --strict x")
         .go()
         .code(2)
