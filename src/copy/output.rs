@@ -3,9 +3,11 @@
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use bc_copy::{Copied, Event, Moved};
 use bc_fs::Escaped;
+use bc_fs::quote::shell_word;
 
 use crate::files::output::{Output, OutputLines};
 use crate::report::Exit;
@@ -52,11 +54,28 @@ fn write(
     output.write_all(b"\n")
 }
 
-/// Reports the totals, and returns the exit code. `destination`: the one that they are of, where
-/// there are several.
+/// Prints the command that compares a copy in `place` with its manifest.
+fn how_to_verify(session: &Session, place: &OsStr, manifest: &[u8]) {
+    session.report.closing(|| {
+        // Of one file that has a name of its own the manifest is that of the directory.
+        let place = Path::new(place);
+        let root = match place.parent().filter(|_| !place.is_dir()) {
+            Some(above) if above.as_os_str().is_empty() => Path::new("."),
+            Some(above) => above,
+            None => place,
+        };
+        let root = shell_word(root.as_os_str().as_bytes());
+        let manifest = shell_word(manifest);
+        format!("'bc integrity verify {root} {manifest}' compares the copy with its manifest")
+    });
+}
+
+/// Reports the totals of a copy to `place`, and returns the exit code. `destination`: the one that
+/// they are of, where there are several.
 pub fn conclude(
     session: &Session,
     copied: &Copied,
+    place: &OsStr,
     destination: Option<&OsStr>,
     dry_run: bool,
 ) -> Exit {
@@ -70,6 +89,9 @@ pub fn conclude(
     report.note(named(format!("{directories} directories read")));
     if let Some(manifest) = &copied.manifest {
         report.note(format_args!("{}: the manifest", Escaped(manifest)));
+    }
+    if let Some(manifest) = copied.manifest.as_ref().filter(|_| copied.failed == 0) {
+        how_to_verify(session, place, manifest);
     }
     if copied.resumable {
         report.summary(named("the same command goes on from here".to_owned()));
@@ -85,7 +107,7 @@ pub fn conclude(
 }
 
 /// Reports the totals of a move, and returns the exit code.
-pub fn conclude_move(session: &Session, moved: &Moved, dry_run: bool) -> Exit {
+pub fn conclude_move(session: &Session, moved: &Moved, place: &OsStr, dry_run: bool) -> Exit {
     let report = &session.report;
     let mut parts = vec![format!("{} moved", thousands(moved.moved))];
     parts.extend(nonzero([
@@ -104,6 +126,10 @@ pub fn conclude_move(session: &Session, moved: &Moved, dry_run: bool) -> Exit {
     }
     if let Some(manifest) = &moved.copied.manifest {
         report.note(format_args!("{}: the manifest", Escaped(manifest)));
+    }
+    let is_whole = moved.failed == 0;
+    if let Some(manifest) = moved.copied.manifest.as_ref().filter(|_| is_whole) {
+        how_to_verify(session, place, manifest);
     }
     if moved.resumable {
         report.summary("the same command goes on from here");

@@ -46,9 +46,10 @@ pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
     }
     let mut exit = Exit::Done;
     for (destination, copied) in plan.destinations().zip(&all) {
-        let named = (all.len() > 1).then_some(destination.as_os_str());
+        let place = destination.as_os_str();
+        let named = (all.len() > 1).then_some(place);
         exit = exit.worst(match copied {
-            Ok(copied) => output::conclude(&session, copied, named, args.dry_run),
+            Ok(copied) => output::conclude(&session, copied, place, named, args.dry_run),
             Err(error) => fatal(&session, named, error),
         });
     }
@@ -78,12 +79,13 @@ pub fn move_files(args: &MoveArgs) -> Outcome<Exit> {
     let progress = Arc::new(CopyProgress::default());
     let display = display(&session, &progress);
     let reported = |event: bc_copy::Event<'_>| output::report(event, &session, lines.as_ref());
+    let place = copy.paths.last().cloned().unwrap_or_default();
     let moved = bc_copy::move_files(&options, &session.cancel, &progress, &reported);
     display.stop();
     let written = lines.map_or(Ok(()), OutputLines::finish);
     written.map_err(|what| session.fatal(what))?;
     let moved = moved.map_err(|error| fatal(&session, None, &error))?;
-    let exit = output::conclude_move(&session, &moved, copy.dry_run);
+    let exit = output::conclude_move(&session, &moved, &place, copy.dry_run);
     output::move_figures(&mut session, &moved);
     Ok(session.end(exit))
 }

@@ -6,7 +6,7 @@ use bc_manifest::time::format_rfc3339;
 use bc_prune::{Inode, Keep, KeepRules, Planned, PruneOptions, Roots, at_stake};
 
 use super::output;
-use super::question::{self, act, answer};
+use super::question::{self, act, answer, verb};
 use crate::session::Session;
 use crate::session::progress::{size, thousands};
 
@@ -76,7 +76,7 @@ pub fn choose(
         answered.push(at);
         at += 1;
     }
-    plan(offers, &picks);
+    plan(offers, &picks, verb(&options.action));
     let goes = |pick: &Pick| !pick.targets.is_empty();
     picks.iter().flatten().any(goes).then_some(picks)
 }
@@ -222,7 +222,7 @@ fn time(ns: i64) -> String {
 }
 
 /// Shows the choices.
-fn plan(offers: &[Offer<'_>], picks: &[Option<Pick>]) {
+fn plan(offers: &[Offer<'_>], picks: &[Option<Pick>], verb: &str) {
     let mut text = String::new();
     for (offer, pick) in offers.iter().zip(picks) {
         let (Some(group), Some(pick)) = (offer.group, pick) else {
@@ -237,7 +237,7 @@ fn plan(offers: &[Offer<'_>], picks: &[Option<Pick>]) {
         };
         text += &format!("keep {}\n", path(&pick.kept_file[0]));
         for target in &pick.targets {
-            text += &format!("  not {}\n", path(target));
+            text += &format!("  {verb} {}\n", path(target));
         }
     }
     if !text.is_empty() {

@@ -30,7 +30,34 @@ pub fn asked(
 ) -> bool {
     let question = question(options, planned, dirs, references);
     let hint = "--dry-run lists every step and changes nothing.";
-    confirmed(session, &format!("{hint}\n{question}"))
+    let first = first_names(options, planned, dirs);
+    confirmed(session, &format!("{first}{hint}\n{question}"))
+}
+
+/// Returns a line for each of the first names that would go, and one for the others.
+fn first_names(options: &PruneOptions, planned: &Planned, dirs: u64) -> String {
+    let (verb, suffix) = (verb(&options.action), if dirs > 0 { "/" } else { "" });
+    let lines = planned.first.iter().map(|path| {
+        let path = bc_fs::escape(path);
+        format!("  {verb} {path}{suffix}\n")
+    });
+    let lines: String = lines.collect();
+    let all = if dirs > 0 { dirs } else { planned.files };
+    match all.saturating_sub(planned.first.len() as u64) {
+        0 => lines,
+        more => format!("{lines}  and {} more\n", thousands(more)),
+    }
+}
+
+/// Returns what an action does to a file, in a word.
+pub fn verb(action: &Action) -> &'static str {
+    match action {
+        Action::Delete => "delete",
+        Action::Hardlink | Action::Symlink => "link",
+        Action::Reflink => "share",
+        Action::Move(_) => "move",
+        Action::Trash(_) => "trash",
+    }
 }
 
 /// Asks the question; returns true for a yes.

@@ -1,8 +1,11 @@
 //! `bc hash hash`: digests of files, trees and standard input.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use bc_find::dirs::DirDigests;
+use bc_fs::quote::shell_word;
 use bc_hash::{HashOptions, HashProgress, Hashes};
 use bc_manifest::End;
 use bc_walk::{Entries, EntryId, FileKind, Listing, Metadata, Repeats, Spellings};
@@ -15,7 +18,7 @@ use crate::files::lists::ListKind;
 use crate::files::output::Output;
 use crate::files::overlap::Given;
 use crate::report::{Exit, details};
-use crate::session::progress::Display;
+use crate::session::progress::{Display, counted};
 use crate::session::resume::{self, Recorded};
 use crate::session::{Outcome, Session};
 
@@ -96,7 +99,34 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
             exit
         }
     };
+    // What went to a device is not there to be read.
+    let file = args.output.as_deref().filter(|file| file.is_file());
+    if let Some(file) = file.filter(|_| exit == Exit::Done) {
+        session
+            .report
+            .closing(|| written(file, args, &plan, hashes.as_ref()));
+    }
     Ok(session.end(exit))
+}
+
+/// Returns the closing line of a list that was written to a file.
+fn written(file: &Path, args: &HashArgs, plan: &HashPlan<'_>, hashes: Option<&Hashes>) -> String {
+    let path = file.as_os_str().as_bytes();
+    let files = hashes.map_or(0, |hashes| hashes.totals().read.files);
+    let files = counted(files + u64::from(plan.stdin), "file", "files");
+    let base = match (args.relative, args.paths.as_slice()) {
+        (false, _) => Some(String::new()),
+        (true, [root]) => Some(format!("--base={} ", shell_word(root.as_bytes()))),
+        (true, _) => None,
+    };
+    // What was read from a pipe is not there any more, and directories have no line in a list.
+    let is_list = matches!(plan.format, HashFormat::Gnu | HashFormat::Bsd);
+    let is_checked = is_list && plan.end == End::Newline && !plan.stdin && !plan.dirs;
+    let checks = base.filter(|_| is_checked);
+    let next = checks.map_or(String::new(), |base| {
+        format!("; 'bc hash check {base}{}' verifies them", shell_word(path))
+    });
+    format!("{}: digests of {files}{next}", bc_fs::escape(path))
 }
 
 fn open(args: &HashArgs, plan: &HashPlan<'_>, session: &Session) -> Outcome<Output> {

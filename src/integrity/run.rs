@@ -3,11 +3,12 @@
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
-use std::io::{self, BufReader, IsTerminal};
+use std::io::{self, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use bc_fs::PathError;
+use bc_fs::quote::shell_word;
 use bc_hash::Totals;
 use bc_integrity::change::{Change, Class};
 use bc_integrity::fields::CompareRules;
@@ -28,7 +29,7 @@ use crate::files::output::Output;
 use crate::files::overlap::Given;
 use crate::report::diagnostic::Diagnostic;
 use crate::report::{Exit, details};
-use crate::session::progress::counted;
+use crate::session::progress::{counted, size};
 use crate::session::resume::{self, Recorded};
 use crate::session::{Outcome, Session};
 
@@ -69,6 +70,20 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     recorded.iter().for_each(|recorded| recorded.done(&session));
     report_created(&mut session, &created);
     let exit = session.report.exit();
+    if let Some(file) = file.filter(|_| exit == Exit::Done) {
+        session.report.closing(|| {
+            let (path, root) = (file.as_os_str().as_bytes(), args.root.as_bytes());
+            format!(
+                "{}: {}, {} read; 'bc integrity verify {} {}' compares {} with it",
+                bc_fs::escape(path),
+                counted(created.trailer.entries, "entry", "entries"),
+                size(created.totals.read.bytes),
+                shell_word(root),
+                shell_word(path),
+                bc_fs::escape(root),
+            )
+        });
+    }
     Ok(session.end(exit))
 }
 
@@ -119,6 +134,13 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
     warn(&session, &verified.problems);
     count_read(&mut session, &verified.totals, "Files read.");
     let exit = conclude(&mut session, output, &verified.summary);
+    if exit == Exit::Done {
+        let entries = counted(verified.summary.new, "entry", "entries");
+        let read = size(verified.totals.read.bytes);
+        session
+            .report
+            .closing(|| format!("as recorded: {entries}, {read} read"));
+    }
     if verified.summary.unmounted > 0 {
         let text = "--force takes what seems not to be mounted as it is found";
         session.report.summary(text);
@@ -172,9 +194,9 @@ pub fn diff(args: &DiffArgs) -> Outcome<Exit> {
     };
     warn(&session, &diffed.problems);
     let exit = conclude(&mut session, output, &diffed.summary);
-    if exit == Exit::Done && io::stderr().is_terminal() {
+    if exit == Exit::Done {
         let entries = counted(diffed.summary.new, "entry", "entries");
-        session.report.summary(format_args!("the same: {entries}"));
+        session.report.closing(|| format!("the same: {entries}"));
     }
     Ok(session.end(exit))
 }

@@ -124,6 +124,15 @@ impl Report {
         }
     }
 
+    /// Prints a line for a person at a terminal: what was done, and what to type next. Pipes, files
+    /// and lines of JSON get none, nor does `-q`.
+    pub fn closing(&self, text: impl FnOnce() -> String) {
+        let is_text = style().format == LogFormat::Text;
+        if !self.quiet && is_text && std::io::stderr().is_terminal() {
+            self.info(text());
+        }
+    }
+
     /// Prints a message that is no warning, and that no option hides.
     pub fn info(&self, text: impl Display) {
         self.emit("info", &text.to_string().into());

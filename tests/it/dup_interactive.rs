@@ -153,8 +153,7 @@ fn the_plan_is_shown_and_asked_for_once() {
     assert_eq!(text.matches("[y/N]").count(), 1, "{text}");
     let plain = text.replace('\r', "");
     assert!(plain.contains("[1/2] 8.0 KiB × 4\n   1  "), "{text}");
-    let plan =
-        "The plan:\nkeep b/1\n  not a/1\n  not c/1\n  not c/other-name\nkeep a/2\n  not b/2\n";
+    let plan = "The plan:\nkeep b/1\n  delete a/1\n  delete c/1\n  delete c/other-name\nkeep a/2\n  delete b/2\n";
     assert!(plain.contains(plan), "{text}");
     assert!(
         plain.contains("Delete 4 files (20.0 KiB) of 2 groups, as chosen? [y/N]"),

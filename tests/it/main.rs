@@ -118,6 +118,7 @@ mod integrity_trouble;
 mod integrity_update;
 mod json_errors;
 mod kill_points;
+mod last_lines;
 mod late_errors;
 mod layers;
 mod library;

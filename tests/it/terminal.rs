@@ -81,7 +81,7 @@ fn appears_moves_and_disappears() {
 fn fits_any_width() {
     for columns in [5, 20, 40, 200] {
         let t = TestTree::new();
-        let mut session = fed(&t, "hash --output=out -", columns);
+        let mut session = fed(&t, "hash --output=/dev/null -", columns);
         feed_until_drawn(&mut session, if columns < 20 { 1 } else { 3 });
         let (status, bytes) = session.end();
         assert!(status.success(), "{status}");
@@ -100,7 +100,7 @@ fn a_short_run_has_a_rate() {
     // Open for writing it is read twice, as a file that was written just now; its bytes count once.
     let pty = Pty::new(100, 24);
     let mut command = t
-        .bc_line("hash --progress=always --output=out big")
+        .bc_line("hash --progress=always --output=/dev/null big")
         .env("TERM", "xterm")
         .command();
     command
@@ -150,7 +150,7 @@ fn phases_have_names_and_shares_say_of_what() {
 #[test]
 fn follows_a_change_of_width() {
     let t = TestTree::new();
-    let mut session = fed(&t, "hash --output=out -", 90);
+    let mut session = fed(&t, "hash --output=/dev/null -", 90);
     let mut input = session.child().stdin.take().unwrap();
     let mut until = |session: &PtySession, test: &dyn Fn(&str) -> bool| {
         let begun = std::time::Instant::now();

@@ -16,7 +16,7 @@ use crate::references::WatchedPlaces;
 use crate::step::Action;
 
 /// The figures of a run that is planned.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Planned {
     /// Names to act on.
@@ -25,6 +25,20 @@ pub struct Planned {
     pub bytes: u64,
     /// Groups with such names.
     pub groups: u64,
+    /// The first of the names, at most [`Planned::FIRST`].
+    pub first: Vec<Vec<u8>>,
+}
+
+impl Planned {
+    /// Most names in [`first`](Planned::first).
+    pub const FIRST: usize = 5;
+
+    /// Adds a name to the first ones, unless there are enough.
+    pub fn show(&mut self, path: &[u8]) {
+        if self.first.len() < Planned::FIRST {
+            self.first.push(path.to_vec());
+        }
+    }
 }
 
 /// Counts the names that [`prune`](super::prune) would act on. Files that have changed since they
@@ -37,18 +51,22 @@ pub fn at_stake(groups: &[FileGroup], options: &PruneOptions, cancel: &Cancel) -
         let mut group = group.clone();
         places.sort_out(&mut group);
         group.files.retain(|file| !places.is_in_trash(&file.path));
-        let (files, bytes) = of_group(&group, options, &mut mounts);
-        planned.files += files;
-        planned.bytes += bytes;
-        planned.groups += u64::from(files > 0);
+        let before = planned.files;
+        add_group(&mut planned, &group, options, &mut mounts);
+        planned.groups += u64::from(planned.files > before);
     }
     planned
 }
 
-fn of_group(group: &FileGroup, options: &PruneOptions, mounts: &mut Mounts) -> (u64, u64) {
+fn add_group(
+    planned: &mut Planned,
+    group: &FileGroup,
+    options: &PruneOptions,
+    mounts: &mut Mounts,
+) {
     let inodes = options.rules.order(group);
     let Some(kept) = inodes.first() else {
-        return (0, 0);
+        return;
     };
     let kept_file = &group.files[kept.names[0]];
     let mut look = |index: &usize| Some((*index, find(&group.files[*index], mounts)?));
@@ -64,7 +82,6 @@ fn of_group(group: &FileGroup, options: &PruneOptions, mounts: &mut Mounts) -> (
         .take(options.rules.further());
     let reserved: Vec<Identity> = reserved.map(|inode| inode.id).collect();
     let moved = matches!(options.action, Action::Move(_) | Action::Trash(_));
-    let (mut files, mut bytes) = (0, 0);
     for (nth, (inode, found)) in inodes.iter().zip(&found).enumerate() {
         let Some((_, file)) = found.first() else {
             continue;
@@ -76,15 +93,18 @@ fn of_group(group: &FileGroup, options: &PruneOptions, mounts: &mut Mounts) -> (
             let target = &group.files[*index];
             options.rules.acts_on(inode, kept_file, target)
         };
-        let names = found.iter().filter(acted).count() as u64;
-        files += names;
+        let mut names = 0;
+        for (index, _) in found.iter().filter(acted) {
+            names += 1;
+            planned.show(&group.files[*index].path);
+        }
+        planned.files += names;
         if moved && names > 0 {
-            bytes += file.allocated;
+            planned.bytes += file.allocated;
         } else if names > 0 && names >= file.links {
-            bytes += file.space.own + shares.take(nth);
+            planned.bytes += file.space.own + shares.take(nth);
         }
     }
-    (files, bytes)
 }
 
 /// A file that is unchanged since it was found.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use bc_find::Files;
 use bc_find::dirs::{Directories, DirsOptions, DirsReport};
 use bc_find::groups::{FileGroup, FileRef, TreeGroup};
-use bc_prune::{Planned, PruneOptions, RunMode};
+use bc_prune::{KeepRules, Planned, PruneOptions, RunMode};
 use bc_walk::Identity;
 
 use super::output::tell;
@@ -136,11 +136,11 @@ impl Picks {
             return Some(Picks::Chosen(picks));
         }
         if asks {
-            let (planned, dirs) = at_stake(answer, roots);
-            // The question says which rules match nothing.
+            // By the way: the question says which rules match nothing.
             for group in roots {
                 options.rules.order(group);
             }
+            let (planned, dirs) = at_stake(answer, roots, &options.rules);
             let references = !options.references.is_empty();
             if dirs > 0 && !question::asked(session, options, &planned, dirs, references) {
                 return None;
@@ -188,7 +188,7 @@ fn kept_by(roots: &[FileGroup], picks: &[Option<Pick>]) -> HashSet<Identity> {
 
 /// Returns the files and the number of directories that would go by the rules, as far as they are
 /// known before anything is compared again.
-fn at_stake(answer: &Directories, roots: &[FileGroup]) -> (Planned, u64) {
+fn at_stake(answer: &Directories, roots: &[FileGroup], rules: &KeepRules) -> (Planned, u64) {
     let mut planned = Planned::default();
     let mut dirs = 0;
     for (group, roots) in answer.groups.iter().zip(roots) {
@@ -204,6 +204,9 @@ fn at_stake(answer: &Directories, roots: &[FileGroup]) -> (Planned, u64) {
         }
         dirs += goes;
         add(&mut planned, group, goes);
+        let all = rules.order(roots).into_iter().flat_map(|dir| dir.names);
+        let gone = all.skip(stays).filter(|at| !roots.files[*at].protected);
+        gone.for_each(|at| planned.show(&roots.files[at].path));
     }
     (planned, dirs)
 }
