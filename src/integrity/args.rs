@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use bc_digest::Algorithm;
 use bc_fleet::sql::{Engine, Query};
 use bc_integrity::fields::CompareMode;
+use bc_integrity::report::ChangeFormat;
 use bc_integrity::{ChangeLimit, Foreign};
 use bc_walk::Shard;
 use clap::{Args, Parser, Subcommand};
@@ -201,6 +202,15 @@ Examples:
                                                      for timers: prints only damaged or unreadable entries,
                                                      records nothing if a tenth has changed")]
 pub struct UpdateArgs {
+    /// text or json: lines as of verify and diff
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        value_parser = one_of(ChangeFormat::ALL, ChangeFormat::name),
+        hide_possible_values = true
+    )]
+    pub format: ChangeFormat,
     /// Also read again the least recently verified part: 5%, 20G, 30m or 2h
     ///
     /// Files whose size, times and inode are unchanged are otherwise not read. A part each night reads

@@ -254,11 +254,17 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     let algorithm = ManifestFile::open_to_replace(&args.manifest)
         .map_err(|error| stopped(&session, &WorkError::Engine(error)))
         .and_then(|manifest| algorithm_of(&session, &manifest))?;
-    let mut output = opened(&session, None)?;
+    let mut output = match args.format {
+        ChangeFormat::Json => opened(&session, None)?.json(),
+        _ => opened(&session, None)?,
+    };
     let own = own_files(None, &output);
     plan.leave_out = &own;
-    let report = RefCell::new(ChangeReport::new(Marked(&mut output), ChangeFormat::Text));
+    let report = RefCell::new(ChangeReport::new(Marked(&mut output), args.format));
     let updated = working(&session, Some(algorithm), "update", |work| {
+        let (old, new) = (args.manifest.as_os_str().as_bytes(), args.root.as_bytes());
+        let header = ReportHeader::new("update", old, new, algorithm.name());
+        report.borrow_mut().begin(&header)?;
         let reported = |change: &Change| match args.common.quiet && !is_wrong(change) {
             true => Ok(()),
             false => report.borrow_mut().change(change),
@@ -274,6 +280,9 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     let Some(updated) = updated else {
         return Ok(session.end(Exit::Done));
     };
+    if let Err(error) = report.into_inner().end(&updated.summary) {
+        return done_or(session, error.into());
+    }
     report_updated(&mut session, &updated);
     let refused = updated.refused;
     let exit = conclude(&mut session, output, &updated.summary);

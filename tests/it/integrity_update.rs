@@ -369,3 +369,37 @@ fn a_signal_leaves_the_old_manifest_and_no_temporary() {
         assert_eq!(names(&dir), others);
     }
 }
+
+/// The lines of verify and diff, with what has become of each entry.
+#[test]
+fn an_update_is_reported_as_json() {
+    let t = TestTree::new();
+    t.write("d/a", "abc").write("d/b", "abc");
+    t.bc_line("integrity manifest --output=m d").go().code(0);
+    t.write("d/c", "new").remove("d/b");
+    let out = t.bc_line("integrity update --format=json d m").go();
+    let text = out.code(0).text();
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let (header, summary) = (&lines[0], lines.last().unwrap());
+    assert_eq!(
+        (&header["type"], &header["command"]),
+        (&"header".into(), &"update".into())
+    );
+    assert_eq!((&header["old"], &header["new"]), (&"m".into(), &"d".into()));
+    let change = |path: &str| lines.iter().find(|line| line["path"] == path).unwrap();
+    assert_eq!(change("c")["class"], "added");
+    assert_eq!(change("b")["class"], "removed");
+    assert_eq!(
+        (&summary["type"], &summary["added"]),
+        (&"summary".into(), &1.into())
+    );
+    // Nothing is left to be told, and the manifest is that of the tree.
+    let again = t.bc_line("integrity update --format=json d m").go();
+    assert_eq!(again.code(0).lines().len(), 2);
+    t.bc_line("integrity verify d m").go().code(0);
+    let text = t.bc_line("integrity update d m").go().code(0).text();
+    assert_eq!(text, "");
+}

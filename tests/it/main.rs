@@ -150,6 +150,7 @@ mod recipe_lists;
 mod restore;
 mod restore_faults;
 mod resume;
+mod schemas;
 mod servers;
 mod shapes;
 mod shapes_agree;

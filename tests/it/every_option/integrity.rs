@@ -159,6 +159,12 @@ pub const CASES: &[Case] = &[
             .code(2)
             .stderr_has("some");
     }),
+    ("integrity update", "format", |g| {
+        g.t.write("d/new", "abc");
+        let text = g.bc("integrity update --format=json d m.jsonl").text();
+        assert!(text.contains("\"class\":\"added\""), "{text}");
+        g.bc("integrity update --format=html d m.jsonl").code(2);
+    }),
     ("integrity update", "max-changed", |g| {
         let before = g.t.read("m.jsonl");
         g.t.write("d/a.c", "edited").write("d/new", "new");

@@ -21,6 +21,19 @@ pub enum ChangeFormat {
     Json,
 }
 
+impl ChangeFormat {
+    /// All of them.
+    pub const ALL: [ChangeFormat; 2] = [ChangeFormat::Text, ChangeFormat::Json];
+
+    /// Returns its name in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            ChangeFormat::Text => "text",
+            ChangeFormat::Json => "json",
+        }
+    }
+}
+
 /// First line of a JSON report.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]

@@ -1,95 +1,15 @@
-//! Conformity of the lines that we write with the published schemas. A checker for just the
-//! keywords that those use: it refuses any other.
+//! Conformity of the lines that we write with the published schemas.
 
 use bc_manifest::integrity::{
     ContentFault, Entry, Header, Kind, Meta, Mounted, ShardHeader, ShardTrailer, Writer,
 };
 use bc_manifest::{Digest, ErrorRecord, Failure, ListPart, ListPartEnd, jsonl};
+use bc_testkit::conforms;
 use serde_json::Value;
 
 fn schema(name: &str) -> Value {
     let path = format!("{}/schema/{name}", env!("CARGO_MANIFEST_DIR"));
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
-}
-
-/// True if `value` conforms to `schema`, a part of `root`.
-fn valid(root: &Value, schema: &Value, value: &Value) -> bool {
-    let object = schema.as_object().expect("a schema is an object");
-    object.iter().all(|(keyword, rule)| match keyword.as_str() {
-        "$schema" | "title" | "$defs" => true,
-        "$ref" => {
-            let name = rule.as_str().unwrap().strip_prefix("#/$defs/").unwrap();
-            valid(root, &root["$defs"][name], value)
-        }
-        "oneOf" => {
-            let fits = rule
-                .as_array()
-                .unwrap()
-                .iter()
-                .filter(|one| valid(root, one, value));
-            fits.count() == 1
-        }
-        "const" => rule == value,
-        "enum" => rule.as_array().unwrap().contains(value),
-        "type" => match rule {
-            Value::Array(any) => any.iter().any(|one| is_of_type(one, value)),
-            one => is_of_type(one, value),
-        },
-        "minimum" => value.as_i64().is_none_or(|v| v >= rule.as_i64().unwrap()),
-        "required" => value.as_object().is_none_or(|fields| {
-            let keys = rule.as_array().unwrap().iter();
-            keys.map(|key| key.as_str().unwrap())
-                .all(|key| fields.contains_key(key))
-        }),
-        "properties" => value.as_object().is_none_or(|fields| {
-            fields
-                .iter()
-                .all(|(key, field)| rule.get(key).is_none_or(|rule| valid(root, rule, field)))
-        }),
-        "additionalProperties" => value.as_object().is_none_or(|fields| {
-            let known = schema.get("properties");
-            fields
-                .iter()
-                .filter(|(key, _)| known.is_none_or(|k| k.get(key).is_none()))
-                .all(|(_, field)| match rule {
-                    Value::Bool(allowed) => *allowed,
-                    rule => valid(root, rule, field),
-                })
-        }),
-        "items" => value
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|item| valid(root, rule, item)),
-        "pattern" => matches(rule.as_str().unwrap(), value.as_str().unwrap_or_default()),
-        other => panic!("keyword {other}"),
-    })
-}
-
-fn is_of_type(name: &Value, value: &Value) -> bool {
-    match name.as_str().unwrap() {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "null" => value.is_null(),
-        "integer" => value.is_i64() || value.is_u64(),
-        "boolean" => value.is_boolean(),
-        other => panic!("type {other}"),
-    }
-}
-
-fn matches(pattern: &str, text: &str) -> bool {
-    match pattern {
-        "^([0-9a-f]{2})+$" => {
-            Digest::from_hex(text.as_bytes()).is_some() && text == text.to_lowercase()
-        }
-        "^[0-9a-f]{32}$" => {
-            let digest = Digest::from_lower_hex(text.as_bytes());
-            digest.is_some_and(|digest| digest.as_bytes().len() == 16)
-        }
-        "^[A-Za-z0-9+/]*={0,2}$" => bc_manifest::base64::decode(text.as_bytes()).is_some(),
-        other => panic!("pattern {other}"),
-    }
 }
 
 fn check(name: &str, bytes: &[u8], lines: usize) {
@@ -98,10 +18,10 @@ fn check(name: &str, bytes: &[u8], lines: usize) {
     assert_eq!(text.lines().count(), lines);
     for line in text.lines() {
         let value: Value = serde_json::from_str(line).unwrap();
-        assert!(valid(&schema, &schema, &value), "{line}");
+        assert!(conforms(&schema, &value), "{line}");
         let mut broken = value.clone();
         broken["type"] = "other".into();
-        assert!(!valid(&schema, &schema, &broken));
+        assert!(!conforms(&schema, &broken));
     }
 }
 
