@@ -344,6 +344,7 @@ pub fn working<T>(
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Mutex;
 
     use bc_digest::Algorithm;
     use bc_testkit::TestTree;
@@ -418,5 +419,24 @@ mod tests {
                     left as it is";
         assert_eq!(error.to_string(), text);
         assert!(update.run(&means).unwrap().complete().unwrap().is_written);
+    }
+
+    /// Directories have sizes, too, and nothing that is read.
+    #[test]
+    fn progress_ends_at_its_totals() {
+        let t = TestTree::new();
+        t.write("d/e/a", "content");
+        let (d, m, last) = (t.join("d"), t.join("m"), Mutex::default());
+        let means = Means::new().progress(|now| *last.lock().unwrap() = now);
+        let whole = Progress::new([1, 1], [7, 7]);
+        let record = CreateOptions::new(&d, Algorithm::Blake3);
+        record.run_to(&m, &means).unwrap();
+        assert_eq!(std::mem::take(&mut *last.lock().unwrap()), whole);
+        let manifest = ManifestFile::open(&m).unwrap();
+        VerifyOptions::new(&d, &manifest).run(&means).unwrap();
+        assert_eq!(std::mem::take(&mut *last.lock().unwrap()), whole);
+        // Two records have entries to compare, of which the newer one knows the number.
+        DiffOptions::new(&manifest, &manifest).run(&means).unwrap();
+        assert_eq!(*last.lock().unwrap(), Progress::new([3, 3], [0, 0]));
     }
 }
