@@ -11,7 +11,8 @@ use crate::{Algorithm, CpuFeatures};
 ///
 /// A message is an id below [`Batch::reserve`]'s number, and is reused for one message after the
 /// other: [`Batch::begin`], any number of pieces through [`Batch::advance`], [`Batch::digests`].
-/// Meant to be kept for the whole run of a thread: nothing is allocated after `reserve`.
+/// Meant to be kept for the whole run of a thread: little is allocated after `reserve`, and nothing for
+/// a message of one piece.
 ///
 /// ```
 /// use bc_digest::{Algorithm, Batch, Chunk, CpuFeatures, hash};
@@ -326,8 +327,9 @@ struct StreamedMessage {
     progress: MessageProgress,
     /// True if this algorithm is through with the current piece.
     through: bool,
-    /// State that is kept from message to message; untouched by messages of a single piece.
-    hasher: Hasher,
+    /// State that is kept from message to message; made when one comes in more than one piece, which
+    /// few do.
+    hasher: Option<Hasher>,
 }
 
 #[derive(Clone)]
@@ -354,7 +356,7 @@ impl Streaming {
             let new = StreamedMessage {
                 progress: MessageProgress::Fresh,
                 through: false,
-                hasher: Hasher::with_cpu(self.algorithm, self.cpu),
+                hasher: None,
             };
             self.messages.resize(messages, new);
             self.waiting.reserve(messages);
@@ -410,12 +412,14 @@ impl Streaming {
                     panic!("message {} fed after its end", chunk.message)
                 }
                 (progress, end) => {
+                    let new = || Hasher::with_cpu(self.algorithm, self.cpu);
+                    let hasher = message.hasher.get_or_insert_with(new);
                     if matches!(progress, MessageProgress::Fresh) {
-                        message.hasher.reset();
+                        hasher.reset();
                     }
-                    message.hasher.update(chunk.data);
+                    hasher.update(chunk.data);
                     message.progress = match end {
-                        true => MessageProgress::Ended(message.hasher.finalize()),
+                        true => MessageProgress::Ended(hasher.finalize()),
                         false => MessageProgress::Begun,
                     };
                 }
