@@ -151,6 +151,8 @@ struct CallsOfName {
     /// Number of calls in the last run that nothing disturbed.
     count: usize,
     tried: Vec<usize>,
+    /// True if a run came to one of its points.
+    met: bool,
     /// Ways that are left for the last point.
     ways_left: usize,
     over: bool,
@@ -247,6 +249,9 @@ impl Sweep {
     pub fn ran<S: AsRef<str>>(&mut self, reached: bool, calls: impl IntoIterator<Item = S>) {
         self.reached += usize::from(reached);
         if reached {
+            if let Some(at) = self.at {
+                self.names[at].met = true;
+            }
             return;
         }
         if let Some(at) = self.at {
@@ -271,6 +276,7 @@ impl Sweep {
                     call,
                     count,
                     tried: Vec::new(),
+                    met: false,
                     ways_left: 0,
                     over: false,
                 });
@@ -294,6 +300,12 @@ impl Sweep {
     /// Returns the number of runs that came to their points.
     pub fn reached(&self) -> usize {
         self.reached
+    }
+
+    /// Returns true if a run came to a point of one of these calls.
+    pub fn has_met(&self, calls: &[&str]) -> bool {
+        let mut met = self.names.iter().filter(|name| name.met);
+        met.any(|name| calls.contains(&&*name.call))
     }
 }
 
@@ -386,6 +398,16 @@ mod tests {
         assert_eq!(met(few(1), |_| three()), ["b 2 0"]);
         assert_eq!(met(few(2), |_| three()), ["a 1 0", "c 1 0"]);
         assert_eq!(met(sweep(1).of(&["c", "d"]), |_| three()), ["c 1 0"]);
+    }
+
+    #[test]
+    fn calls_that_were_met_are_known() {
+        let mut sweep = sweep(1).of(&["a", "b"]);
+        while let Some(point) = sweep.next() {
+            sweep.ran(point.call == "b", three());
+        }
+        assert!(sweep.has_met(&["b"]) && sweep.has_met(&["a", "b"]));
+        assert!(!sweep.has_met(&["a", "c"]) && !sweep.has_met(&[]));
     }
 
     #[test]
