@@ -254,7 +254,7 @@ fn manual_pages_are_clean() {
     for name in ["bc", "bitcrafts"] {
         let t = TestTree::new();
         let pages = pages(&t, name);
-        let has = |page: &str| pages.contains(&t.join(&format!("man/{page}.1")));
+        let has = |page: &str| pages.contains(&t.join(format!("man/{page}.1")));
         // That of the calculator lies in the same directories.
         assert!(has("bitcrafts") && !has("bc"), "{pages:?}");
         assert!(pages.len() >= 17, "{pages:?}");

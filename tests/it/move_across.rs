@@ -200,7 +200,7 @@ fn a_file_that_is_open_for_writing_stays() {
     assert_eq!(t.read("r/a/large").len(), 200_000);
     drop(writer);
     // A child that another test has forked meanwhile has it until it starts its program.
-    let is_open = || bc_fs::lease::take(&File::open(t.join("r/a/large")).unwrap()).is_err();
+    let is_open = || bc_fs::lease::take(File::open(t.join("r/a/large")).unwrap()).is_err();
     while is_open() {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }

@@ -5,7 +5,7 @@
 //! or a mount begins there), and in those the same names for entries in the same state, change
 //! times included, which no copy has.
 //!
-//! This is asked only where one of the two file systems shows others' entries; see [`Shows`].
+//! This is asked only where one of the two file systems shows others' entries; see [`Shows`](bc_fs::mount::Shows).
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};

@@ -10,11 +10,11 @@
 //! - Unknown contents are not compared: where a file or a directory could not be read or changed,
 //!   where a mount, a FIFO, a socket or a device is, or a followed link to entries that are listed
 //!   elsewhere, neither that directory nor one above it is equal to, contained in or similar to
-//!   another. [`Directories::obstacles`] names them.
+//!   another. [`Directories::obstacles`](crate::dirs::Directories::obstacles) names them.
 //! - Reported directories are checked afterwards: they are as they were when listed.
 //! - The result depends neither on threads nor on how a search was made.
 //! - Time and memory grow with the number of entries, but for the search for contained and similar
-//!   ones, which [`Limits`] bounds for each directory. Nothing here is recursive.
+//!   ones, which [`Limits`](crate::dirs::Limits) bounds for each directory. Nothing here is recursive.
 
 mod contained;
 mod digest;

@@ -10,7 +10,7 @@
 //!   manifests by the digest that they have ([`crate::manifests`]).
 //! - Who has a file open for writing may change it unseen: it is no reference copy, and none
 //!   of the trees' is elsewhere.
-//! - What was not looked at is counted ([`Unique::unseen`]): a walk's filters, other file systems,
+//! - What was not looked at is counted ([`Unique::unseen`](crate::unique::Unique::unseen)): a walk's filters, other file systems,
 //!   what a mount covers.
 
 mod again;

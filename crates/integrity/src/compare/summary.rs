@@ -42,7 +42,7 @@ pub struct ComparisonSummary {
     pub unseen: u64,
     /// Unreadable paths at which a file system or a file was mounted when they were recorded, and
     /// none or another is now; without the check of the root they are taken as they are found
-    /// ([`Setting::Force`](crate::Setting::Force)). Those below them are not counted here.
+    /// ([`Setting::Force`](bc_walk::job::Setting::Force)). Those below them are not counted here.
     pub unmounted: u64,
     /// Unreadable paths of the new side that the old side could not even look for, because a
     /// directory above them was unreadable.
