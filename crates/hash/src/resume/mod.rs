@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! - A record is believed only if its checksum is right, its journal is this user's and of the
-//!   same [`JobInputs`], and the file system is one where inode, size, mtime and ctime prove a content.
+//!   same [`JobInputs`](crate::resume::JobInputs), and the file system is one where inode, size, mtime and ctime prove a content.
 //! - No file is recorded that was written to shortly before the run began, or since: a second
 //!   write could leave the same times.
 //! - Files read before a power cut, or before their file system was mounted again, count only if
