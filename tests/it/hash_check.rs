@@ -431,7 +431,7 @@ fn what_no_check_reads_is_explained() {
     t.bc()
         .args(["hash", "--dirs", ""])
         .go()
-        .code(1)
+        .code(2)
         .stderr_has("bc hash: '': stat: ");
     let dirs = t.bc_line("hash --dirs -t sha256 r").go().text();
     t.write("DIRS", dirs);
