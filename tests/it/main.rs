@@ -142,6 +142,7 @@ mod outside_crate;
 mod own_output;
 mod patterns;
 mod prune_dirs_faults;
+mod prune_faulty_disks;
 mod prune_journals;
 mod prune_kills;
 mod rate;
