@@ -101,6 +101,16 @@ pub enum Skip {
     /// Another process put something else under the name meanwhile; it was
     /// saved under this path.
     Displaced(Vec<u8>),
+    /// The system refused the call that would have given it its name back, as disks do that are
+    /// unplugged.
+    NotPutBack {
+        /// The temporary name that it may have.
+        path: Vec<u8>,
+        /// The call.
+        op: &'static str,
+        /// Reason of the system, as an error number.
+        errno: i32,
+    },
     /// It was not moved, and its copy cannot be taken back: another process changed one of the two.
     CopyStays {
         /// Path of the copy.
@@ -237,7 +247,10 @@ impl Skip {
     pub(crate) fn took_effect(&self) -> bool {
         matches!(
             self,
-            Skip::Left { .. } | Skip::Displaced(_) | Skip::CopyStays { .. }
+            Skip::Left { .. }
+                | Skip::Displaced(_)
+                | Skip::NotPutBack { .. }
+                | Skip::CopyStays { .. }
         )
     }
 
@@ -267,7 +280,9 @@ impl Skip {
     /// Returns the failed system call and its `errno`, if that is the reason.
     pub fn system(&self) -> Option<(&'static str, i32)> {
         match self {
-            Skip::System { op, errno } | Skip::Denied { op, errno, .. } => Some((op, *errno)),
+            Skip::System { op, errno }
+            | Skip::Denied { op, errno, .. }
+            | Skip::NotPutBack { op, errno, .. } => Some((op, *errno)),
             Skip::Left { errno, .. } => Some(("unlink", *errno)),
             Skip::Journal { errno, .. } => Some(("write journal", *errno)),
             Skip::Gone => Some(("open", Errno::NOENT.raw_os_error())),
@@ -310,6 +325,7 @@ impl Skip {
             Skip::TrashEmptied(_) => "trash emptied",
             Skip::NoTrash(_) => "no trash",
             Skip::Changed | Skip::Displaced(_) => "changed since the scan",
+            Skip::NotPutBack { .. } => "not put back",
             Skip::KeptFileChanged | Skip::LinkDiffers => "kept file changed",
             Skip::OpenForWriting | Skip::KeeperOpenForWriting => "open for writing",
             Skip::SameFile | Skip::SameVolume => "same file under another mount",
@@ -440,6 +456,12 @@ impl fmt::Display for Skip {
             Skip::Displaced(path) => write!(
                 f,
                 "changed by another process; what was there is now {}",
+                Escaped(path)
+            ),
+            Skip::NotPutBack { path, op, errno } => write!(
+                f,
+                "{op}: {}; it may be called {} now",
+                system(*errno),
                 Escaped(path)
             ),
             Skip::CopyStays { path, why } => {
@@ -643,5 +665,24 @@ impl fmt::Display for Unable {
             Lack::Writing => write!(f, "{system} is mounted read-only"),
         }?;
         f.write_str("; said once for all files there")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No other process has a part in it.
+    #[test]
+    fn a_name_that_is_not_put_back_has_the_reason_of_the_system() {
+        let skip = Skip::NotPutBack {
+            path: b"d/.temporary".to_vec(),
+            op: "rename",
+            errno: Errno::IO.raw_os_error(),
+        };
+        assert_eq!(skip.system(), Some(("rename", Errno::IO.raw_os_error())));
+        assert!(skip.is_error() && skip.took_effect());
+        let text = skip.to_string();
+        assert!(text.starts_with("rename: ") && text.ends_with("d/.temporary now"));
     }
 }

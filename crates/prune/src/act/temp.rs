@@ -257,7 +257,15 @@ fn not_done(target: &OpenFile, temp: &CStr, why: NotDone<Skip>) -> Skip {
     match why {
         NotDone::Failed(failed) => failed.into(),
         NotDone::Refused(why) => why,
-        NotDone::Displaced { .. } => displaced(target, temp),
+        NotDone::Displaced {
+            failed: Some(FailedCall { op, errno }),
+            ..
+        } => Skip::NotPutBack {
+            path: sibling(&target.path, temp.to_bytes()),
+            op,
+            errno: errno.raw_os_error(),
+        },
+        NotDone::Displaced { failed: None, .. } => displaced(target, temp),
     }
 }
 
