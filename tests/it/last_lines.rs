@@ -156,7 +156,7 @@ fn prune_names_the_whole_command_of_undo() {
 fn the_question_shows_what_would_go() {
     let t = TestTree::new();
     for nth in 0..8 {
-        t.write(&format!("d/{nth}"), "abc");
+        t.write(format!("d/{nth}"), "abc");
     }
     let pty = Pty::new(200, 50);
     let command = t
