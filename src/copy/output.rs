@@ -6,8 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use bc_copy::{Copied, Event, Moved};
+use bc_edit::output::takes_at_once;
 use bc_fs::Escaped;
-use bc_fs::quote::shell_word;
+use bc_fs::quote::shell_path;
 
 use crate::files::output::{Output, OutputLines};
 use crate::report::Exit;
@@ -54,8 +55,11 @@ fn write(
     output.write_all(b"\n")
 }
 
-/// Prints the command that compares a copy in `place` with its manifest.
+/// Prints the command that compares a copy in `place` with its manifest, unless that went to a stream.
 fn how_to_verify(session: &Session, place: &OsStr, manifest: &[u8]) {
+    if takes_at_once(OsStr::from_bytes(manifest)) {
+        return;
+    }
     session.report.closing(|| {
         // Of one file that has a name of its own the manifest is that of the directory.
         let place = Path::new(place);
@@ -64,8 +68,8 @@ fn how_to_verify(session: &Session, place: &OsStr, manifest: &[u8]) {
             Some(above) => above,
             None => place,
         };
-        let root = shell_word(root.as_os_str().as_bytes());
-        let manifest = shell_word(manifest);
+        let root = shell_path(root.as_os_str().as_bytes());
+        let manifest = shell_path(manifest);
         format!("'bc integrity verify {root} {manifest}' compares the copy with its manifest")
     });
 }

@@ -5,14 +5,13 @@ use std::path::Path;
 
 use bc_find::report::{PathSpelling, ReportFormat, ScanReport};
 use bc_find::scan::Scan;
-use bc_fs::quote::shell_word;
+use bc_fs::quote::shell_path;
 use bc_prune::{
     HALF_WAY, Keep, KeepRules, PruneEvent, PruneSummary, RunMode, Skip, StepOutcome, UndoEvent,
     UndoOutcome, UndoSummary,
 };
 
 use crate::files::output::{Output, OutputLines};
-use crate::parse::environment::state_dir;
 use crate::report::Exit;
 use crate::report::diagnostic::Diagnostic;
 use crate::session::progress::size;
@@ -212,15 +211,12 @@ pub fn totals(session: &Session, summary: &PruneSummary, mode: RunMode, journal:
     // Of a directory that is half empty perhaps no file is gone yet, but a link.
     let is_stopped = summary.skipped.contains_key(HALF_WAY);
     if let Some(journal) = journal.filter(|_| summary.changed > 0 || is_stopped) {
+        // By its name: the last one may be another by the time that this is typed.
         let path = journal.as_os_str().as_encoded_bytes();
-        // One in the usual place is found by itself.
-        let named = match journal.parent() == state_dir().as_deref() {
-            true => "--last".into(),
-            false => shell_word(path),
-        };
         session.report.summary(format_args!(
-            "journal: {}; 'bc dup undo {named}' takes it back",
-            bc_fs::escape(path)
+            "journal: {}; 'bc dup undo {}' takes it back",
+            bc_fs::escape(path),
+            shell_path(path)
         ));
     }
 }

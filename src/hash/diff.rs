@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use bc_fs::Size;
-use bc_fs::quote::shell_word;
+use bc_fs::quote::shell_path;
 use bc_hash::FileDigests;
 use bc_hash::diff::{DiffEntry, Differences};
 use bc_hash::lines::Hint;
@@ -78,7 +78,7 @@ fn of_directories(args: &DiffArgs) -> Option<String> {
     let mut made = String::new();
     let names = ["old.sha256", "new.sha256"].map(String::from);
     let [old, new] = [0, 1].map(|at: usize| {
-        let shown = shell_word(sides[at].as_os_str().as_bytes());
+        let shown = shell_path(sides[at].as_os_str().as_bytes());
         if !sides[at].is_dir() {
             return shown.into_owned();
         }

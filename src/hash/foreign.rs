@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use bc_fs::quote::shell_word;
+use bc_fs::quote::{shell_path, shell_word};
 use serde_json::Value;
 
 /// Returns the command that reads the list called `name` that begins with `head`; None if it may be
@@ -13,12 +13,12 @@ use serde_json::Value;
 pub fn advice(head: &[u8], name: &OsStr) -> Option<String> {
     let text = String::from_utf8_lossy(head);
     let first = text.lines().next().unwrap_or_default();
-    let list = shell_word(name.as_bytes());
+    let list = shell_path(name.as_bytes());
     if let Ok(header) = serde_json::from_str::<Value>(first)
         && header["tool"] == "bc integrity"
     {
         let root = header["root"].as_str().unwrap_or("ROOT");
-        let root = shell_word(root.as_bytes());
+        let root = shell_path(root.as_bytes());
         return Some(format!(
             "a manifest of bc integrity; use: bc integrity verify {root} {list}"
         ));

@@ -4,8 +4,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use bc_edit::output::takes_at_once;
 use bc_find::dirs::DirDigests;
-use bc_fs::quote::shell_word;
+use bc_fs::quote::{shell_path, shell_word};
 use bc_hash::{HashOptions, HashProgress, Hashes};
 use bc_manifest::End;
 use bc_walk::{Entries, EntryId, FileKind, Listing, Metadata, Repeats, Spellings};
@@ -100,7 +101,7 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
         }
     };
     // What went to a device is not there to be read.
-    let file = args.output.as_deref().filter(|file| file.is_file());
+    let file = args.output.as_deref().filter(|file| !takes_at_once(file));
     if let Some(file) = file.filter(|_| exit == Exit::Done) {
         session
             .report
@@ -124,7 +125,7 @@ fn written(file: &Path, args: &HashArgs, plan: &HashPlan<'_>, hashes: Option<&Ha
     let is_checked = is_list && plan.end == End::Newline && !plan.stdin && !plan.dirs;
     let checks = base.filter(|_| is_checked);
     let next = checks.map_or(String::new(), |base| {
-        format!("; 'bc hash check {base}{}' verifies them", shell_word(path))
+        format!("; 'bc hash check {base}{}' verifies them", shell_path(path))
     });
     format!("{}: digests of {files}{next}", bc_fs::escape(path))
 }

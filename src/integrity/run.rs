@@ -7,8 +7,9 @@ use std::io::{self, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use bc_edit::output::takes_at_once;
 use bc_fs::PathError;
-use bc_fs::quote::shell_word;
+use bc_fs::quote::shell_path;
 use bc_hash::Totals;
 use bc_integrity::change::{Change, Class};
 use bc_integrity::fields::CompareRules;
@@ -70,7 +71,7 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     recorded.iter().for_each(|recorded| recorded.done(&session));
     report_created(&mut session, &created);
     let exit = session.report.exit();
-    if let Some(file) = file.filter(|_| exit == Exit::Done) {
+    if let Some(file) = file.filter(|file| exit == Exit::Done && !takes_at_once(file)) {
         session.report.closing(|| {
             let (path, root) = (file.as_os_str().as_bytes(), args.root.as_bytes());
             format!(
@@ -78,8 +79,8 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
                 bc_fs::escape(path),
                 counted(created.trailer.entries, "entry", "entries"),
                 size(created.totals.read.bytes),
-                shell_word(root),
-                shell_word(path),
+                shell_path(root),
+                shell_path(path),
                 bc_fs::escape(root),
             )
         });

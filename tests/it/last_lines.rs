@@ -126,28 +126,36 @@ fn a_copy_names_the_command_that_verifies_it() {
         },
     );
     t.bc_line("integrity verify . one.jsonl").go();
+    // No path is typed as an option.
+    let text = shown(&t, "copy -- to -to");
+    let verify = "'bc integrity verify ./-to ./-to/.bc-copy-manifest.jsonl' compares";
+    assert!(text.contains(verify), "{text}");
+    // What went to the terminal is not there to be read.
+    for line in [
+        "copy --manifest=/dev/stdout one.jsonl two.jsonl",
+        "integrity manifest --output=/dev/stdout to",
+    ] {
+        let text = shown(&t, line);
+        assert!(!text.contains("bc integrity verify"), "{text}");
+    }
 }
 
-/// Undo is named whole: with the journal where one was named.
+/// Undo is named whole, with the journal: by the time that it is typed another may be the last.
 #[test]
 fn prune_names_the_whole_command_of_undo() {
     let t = TestTree::new();
-    for journal in ["", " --journal=j.jsonl"] {
+    for journal in ["", " --journal=j.jsonl", " --journal=-j"] {
         for name in ["d/a", "d/b"] {
             t.write(name, "abc");
         }
         let line = format!("dup prune --action=delete --yes{journal} d");
         let said = t.bc_line(&line).go().code(0).error_text();
-        let command = match journal {
-            "" => "dup undo --last",
-            _ => "dup undo j.jsonl",
-        };
-        assert!(
-            said.contains(&format!("'bc {command}' takes it back\n")),
-            "{said}"
-        );
+        let command = said.split_once("'bc ").unwrap().1;
+        let (command, _) = command.split_once("' takes it back\n").unwrap();
+        t.write("d/a2", "else").write("d/b2", "else");
+        t.bc_line("dup prune --action=delete --yes d").go().code(0);
         t.bc_line(command).go().code(0);
-        assert!(t.exists("d/a") && t.exists("d/b"));
+        assert!(t.exists("d/a") && t.exists("d/b"), "{command}");
     }
 }
 

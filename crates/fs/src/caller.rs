@@ -115,15 +115,8 @@ impl Caller {
         })
     }
 
-    /// Returns true if it may give a new file of its own an extended attribute of this name.
-    pub fn may_set(&self, name: &[u8]) -> bool {
-        let needed = match name {
-            b"security.capability" => CapabilitySet::SETFCAP,
-            name if name.starts_with(b"security.") || name.starts_with(b"trusted.") => {
-                CapabilitySet::SYS_ADMIN
-            }
-            _ => return true,
-        };
+    /// Returns true if it has these capabilities.
+    pub fn has(&self, needed: CapabilitySet) -> bool {
         self.capabilities.contains(needed)
     }
 

@@ -53,6 +53,19 @@ pub fn shell_word(word: &[u8]) -> Cow<'_, str> {
     Cow::Owned(format!("'{}'", text.replace('\'', r"'\''")))
 }
 
+/// Returns a path as it would be typed as an operand: as a [word](shell_word) that no program takes for
+/// an option.
+///
+/// ```
+/// assert_eq!(bc_fs::quote::shell_path(b"-a b"), "'./-a b'");
+/// ```
+pub fn shell_path(path: &[u8]) -> Cow<'_, str> {
+    match path.first() {
+        Some(b'-') => Cow::Owned(shell_word(&[b"./", path].concat()).into_owned()),
+        _ => shell_word(path),
+    }
+}
+
 /// Returns a word for within `$'…'`: octal escapes for each byte that is no printable character,
 /// always of three digits so that a digit after them stays one.
 fn escaped(word: &[u8]) -> String {

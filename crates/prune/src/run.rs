@@ -69,11 +69,6 @@ impl PruneRun<'_> {
         for _ in 0..self.places.sort_out(&mut group) {
             self.outcomes.summary.skip(&Skip::InDestination);
         }
-        let rules = &self.options.rules;
-        let is_spared = |file: &&FileRef| file.protected && !rules.may_stay(file);
-        for _ in group.files.iter().filter(is_spared) {
-            self.outcomes.summary.skip(&Skip::OfReference);
-        }
         group.files.retain(|file| {
             let in_trash = self.places.is_in_trash(&file.path);
             let fleeting = in_trash.then_some(Skip::InTrash);
@@ -83,6 +78,11 @@ impl PruneRun<'_> {
             }
             fleeting.is_none()
         });
+        let rules = &self.options.rules;
+        let is_spared = |file: &&FileRef| file.protected && !rules.may_stay(file);
+        for _ in group.files.iter().filter(is_spared) {
+            self.outcomes.summary.skip(&Skip::OfReference);
+        }
         if group.files.len() > 1 {
             self.group(&group);
         }

@@ -15,6 +15,7 @@ use rustix::fs::{OFlags, StatxAttributes, fcntl_getfl};
 use rustix::io::Errno;
 
 use crate::act::symlink;
+use crate::check::denied::{FIXED, STUCK, denied};
 use crate::check::open_file::OpenFile;
 use crate::options::{PruneOptions, RunMode};
 use crate::skip::{Lack, Skip, Unable};
@@ -359,19 +360,4 @@ fn may_link(caller: &Caller, file: &OpenFile) -> bool {
 /// `O_NOATIME`.
 fn opened_as_owner(file: &OpenFile) -> bool {
     fcntl_getfl(&file.file).is_ok_and(|flags| flags.contains(OFlags::NOATIME))
-}
-
-/// Reason why a name cannot be removed from a directory with such a mark.
-pub(crate) const FIXED: &str = "its directory is append-only or immutable (chattr)";
-
-/// Reason why a name cannot be removed from a sticky directory.
-pub(crate) const STUCK: &str = "its directory is sticky, and another user's";
-
-/// Returns the refusal that the kernel would give to this operation, with the reason.
-pub(crate) fn denied(op: &'static str, why: &'static str) -> Skip {
-    Skip::Denied {
-        op,
-        errno: Errno::PERM.raw_os_error(),
-        why,
-    }
 }

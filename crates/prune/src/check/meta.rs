@@ -14,6 +14,7 @@ use bc_fs::meta::{self, Attributed, NoFile, XattrReader, is_clipped};
 use bc_walk::{FileKind, FileStat};
 use rustix::fs::{self, Mode};
 use rustix::io::Errno;
+use rustix::thread::CapabilitySet;
 
 use crate::skip::Skip;
 
@@ -239,6 +240,18 @@ pub(crate) fn give_times(metadata: &FileMetadata, file: &OwnedFd) -> Result<(), 
     metadata.give_times(&Subject::open(file.as_fd()), GivenTimes::Both)
 }
 
+/// Returns true if the caller may give a new file of its own an extended attribute of this name.
+fn may_set(caller: &Caller, name: &[u8]) -> bool {
+    let needed = match name {
+        CAPABILITIES => CapabilitySet::SETFCAP,
+        name if name.starts_with(b"security.") || name.starts_with(b"trusted.") => {
+            CapabilitySet::SYS_ADMIN
+        }
+        _ => return true,
+    };
+    caller.has(needed)
+}
+
 /// Returns the metadata that a new file of the caller's would have once it is [given](give_metadata) this,
 /// and the parts that would be listed as refused: by the rules of the kernel and by the attributes
 /// that the file system `takes`, without a try.
@@ -261,7 +274,7 @@ pub(crate) fn foresee(
         if !is_given(name) || !owned && name == CAPABILITIES {
             return false;
         }
-        let errno = match (takes(name), caller.may_set(name)) {
+        let errno = match (takes(name), may_set(caller, name)) {
             (false, _) => Errno::OPNOTSUPP,
             (true, false) => Errno::PERM,
             (true, true) => return true,

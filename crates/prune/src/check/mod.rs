@@ -4,6 +4,7 @@
 
 pub(crate) mod abilities;
 pub(crate) mod compare;
+pub(crate) mod denied;
 pub(crate) mod dir;
 pub(crate) mod freed;
 pub(crate) mod meta;

@@ -18,7 +18,7 @@ use bc_walk::{FileStat, Identity};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, StatxAttributes, StatxFlags, flock};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::check::abilities::{FIXED, STUCK, denied};
+use crate::check::denied::{FIXED, STUCK, denied};
 use crate::skip::Skip;
 
 /// A lock on a directory, given up when dropped.
