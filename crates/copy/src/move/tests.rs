@@ -471,6 +471,40 @@ fn another_file_under_the_name_of_a_copied_source_replaces_nothing() {
     assert_eq!(fs::read(ground.at("from/log.5")).unwrap(), b"the next");
 }
 
+/// On FAT, exFAT and some of FUSE every file has another number once its disk is mounted again. It may
+/// be any other file then, but an equal one lacks nothing of the copy.
+#[test]
+fn equal_sources_with_other_numbers_are_moved_by_the_next_run() {
+    let ground = Ground::new();
+    for name in ["a", "b"] {
+        ground.write(&format!("from/{name}"), b"content");
+    }
+    let Some(disk) = other_disk(&ground) else {
+        return;
+    };
+    let to = disk.path().join("to");
+    let mut options = options(&ground, &to);
+    options.copy.target = crate::Target::Exactly;
+    run_cut(&options);
+    for name in ["a", "b"] {
+        let (source, then) = (ground.at(&format!("from/{name}")), ground.at(name));
+        fs::rename(&source, &then).unwrap();
+        fs::copy(&then, &source).unwrap();
+        let times = fs::FileTimes::new().set_modified(then.metadata().unwrap().modified().unwrap());
+        let file = OpenOptions::new().write(true).open(&source).unwrap();
+        file.set_times(times).unwrap();
+    }
+    let (moved, reported) = run(&options);
+    let moved = moved.unwrap();
+    assert_eq!(
+        (moved.moved, moved.failed, moved.kept),
+        (3, 0, 0),
+        "{reported:?}"
+    );
+    assert!(!ground.at("from").exists() && !moved.resumable, "{moved:?}");
+    assert_eq!(fs::read(to.join("a")).unwrap(), b"content");
+}
+
 /// A source that is edited in place after a killed run has copied it is that source still.
 #[test]
 fn a_source_that_was_copied_and_edited_is_moved() {
