@@ -154,9 +154,9 @@ pub(crate) struct JobOutcomes {
     put_off: Mutex<Option<Vec<RootItem>>>,
     /// True if it was reported that there are no direct reads.
     pub(crate) reported_direct: AtomicBool,
-    /// Inode numbers of files with several names of which this copy replaces one: the others have fewer
-    /// names then than they were recorded with.
-    replaced_names: Mutex<HashSet<u64>>,
+    /// Times of the last change, by inode number, of files with several names just before this copy
+    /// replaces the first one: the others have fewer names then than they were recorded with.
+    replaced_names: Mutex<HashMap<u64, i64>>,
     /// Entries of a move whose copies lack metadata.
     lossy: Mutex<HashSet<RootItem>>,
     /// Entries of a move whose copies are the sources themselves, which have both names.
@@ -591,12 +591,14 @@ impl<'a> Job<'a> {
     /// Takes down that an existing file loses a name to the copy.
     pub(crate) fn replaces(&self, there: &FileStat) {
         if there.nlink > 1 {
-            lock(&self.outcomes.replaced_names).insert(there.id.ino);
+            let mut names = lock(&self.outcomes.replaced_names);
+            names.entry(there.id.ino).or_insert(there.stamp.ctime_ns);
         }
     }
 
-    /// Returns the inode numbers of files that may have lost a name to the copy.
-    pub(crate) fn replaced_names(&self) -> HashSet<u64> {
+    /// Returns the files that may have lost a name to the copy, by inode number, with the times of
+    /// their last change before that.
+    pub(crate) fn replaced_names(&self) -> HashMap<u64, i64> {
         lock(&self.outcomes.replaced_names).clone()
     }
 

@@ -9,7 +9,7 @@ pub(crate) mod earlier;
 mod plan;
 mod whole;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::{BufWriter, ErrorKind as IoErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -292,7 +292,7 @@ fn fill(
                 // Not of this copy: what has become of it is for `verify` to find.
                 is_all = false;
                 if earlier.stays(&entry) {
-                    count_names(&mut worker, plan, &replaced, &mut entry);
+                    count_names(&mut worker, plan, &replaced, None, &mut entry);
                     out.put(entry);
                 }
             }
@@ -303,8 +303,9 @@ fn fill(
             HeadSource::Item(item, end) => {
                 push(&job.plan.tree, plan, &mut heads, RootItem(item.0 + 1), end);
                 let mut entry = entry(&mut worker, rows, item, path, known, lasting);
-                let count = |entry| count_names(&mut worker, plan, &replaced, entry);
-                entry.iter_mut().for_each(count);
+                if let Some(entry) = &mut entry {
+                    count_names(&mut worker, plan, &replaced, rows.meta(item), entry);
+                }
                 entry
             }
             HeadSource::Unlisted(nth) => Some(unlisted_entry(path, &unlisted[nth])),
@@ -324,7 +325,7 @@ fn fill(
         while let Some(mut entry) = earlier.take()? {
             is_all = false;
             if earlier.stays(&entry) {
-                count_names(&mut worker, plan, &replaced, &mut entry);
+                count_names(&mut worker, plan, &replaced, None, &mut entry);
                 out.put(entry);
             }
         }
@@ -336,14 +337,21 @@ fn fill(
 }
 
 /// Counts the names of a file again of which this copy has replaced one, if nothing else was done to
-/// it: that changed the time of its last change, too.
+/// it: that changed the time of its last change, too. The entry has to be of the state just before
+/// that, or of the one that this run has `seen` it in: another time of change shows an edit, which the
+/// record keeps.
 fn count_names(
     worker: &mut Worker<'_>,
     plan: &ManifestPlan,
-    replaced: &HashSet<u64>,
+    replaced: &HashMap<u64, i64>,
+    seen: Option<Meta>,
     entry: &mut Entry,
 ) {
-    let Some(meta) = entry.meta.filter(|meta| replaced.contains(&meta.ino)) else {
+    let is_recorded = |meta: &Meta| match replaced.get(&meta.ino) {
+        Some(ctime_ns) => meta.ctime_ns == *ctime_ns || seen == Some(*meta),
+        None => false,
+    };
+    let Some(meta) = entry.meta.filter(is_recorded) else {
         return;
     };
     let target = shown_below(&plan.below, &entry.path);

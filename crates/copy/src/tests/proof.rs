@@ -3,14 +3,21 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use bc_integrity::{ManifestFile, Reading, VerifyOptions, Work};
+use bc_integrity::{Change, Class, Ctime, ManifestFile, Reading, VerifyOptions, Work};
 use bc_pool::Cancel;
 
+use super::resume::settle;
 use super::{Ground, done, run};
 use crate::{MANIFEST_NAME, OnConflict, Target};
 
 /// Verifies a tree against its manifest; returns the paths of all that differs.
 pub(super) fn verify(root: &Path, manifest: &Path) -> Vec<String> {
+    let shown = |change: Change| format!("{:?} {}", change.class, change.path.escape_ascii());
+    changes(root, manifest).into_iter().map(shown).collect()
+}
+
+/// Verifies a tree against its manifest; returns all that differs.
+fn changes(root: &Path, manifest: &Path) -> Vec<Change> {
     let (cancel, progress) = (Cancel::new(), bc_hash::HashProgress::default());
     let reading = |_| Ok(Reading::new(1));
     let work = Work::new(1.into(), &reading, &cancel, &progress);
@@ -18,7 +25,7 @@ pub(super) fn verify(root: &Path, manifest: &Path) -> Vec<String> {
     let what = VerifyOptions::new(root.as_os_str(), &manifest);
     let mut reported = Vec::new();
     let done = bc_integrity::verify(&what, &work, &mut |change| {
-        reported.push(format!("{:?} {}", change.class, change.path.escape_ascii()));
+        reported.push(change.clone());
         Ok(())
     });
     let done = done.unwrap();
@@ -91,6 +98,40 @@ fn it_is_about_what_was_copied_and_carries_on_what_was_before() {
         !found.iter().any(|line| line.contains("stranger")),
         "{found:?}"
     );
+}
+
+/// A file was edited with its time put back, and then lost one of its names to the copy: the record of
+/// the other name keeps the time of change that shows the edit.
+#[test]
+fn an_edit_of_a_file_that_loses_a_name_stays_known() {
+    for is_edited in [false, true] {
+        let ground = Ground::new();
+        ground.write("from/a", b"content");
+        std::fs::hard_link(ground.at("from/a"), ground.at("from/b")).unwrap();
+        done(&ground.options(&["from"], "to"));
+        ground.write("new/a", b"another");
+        settle();
+        if is_edited {
+            let path = ground.at("to/b");
+            let file = std::fs::File::options().write(true).open(path).unwrap();
+            let time = file.metadata().unwrap().modified().unwrap();
+            std::os::unix::fs::FileExt::write_all_at(&file, b"C", 0).unwrap();
+            file.set_modified(time).unwrap();
+        }
+        let mut options = ground.options(&["new/a"], "to");
+        options.on_conflict = OnConflict::Replace;
+        assert_eq!(done(&options).copied, 1);
+        let manifest = ground.at("to").join(MANIFEST_NAME);
+        let found = changes(&ground.at("to"), &manifest);
+        match (&found[..], is_edited) {
+            ([], false) => {}
+            ([one], true) => {
+                assert_eq!((one.class, &one.path[..]), (Class::Damaged, &b"b"[..]));
+                assert_ne!(one.ctime, Some(Ctime::Same));
+            }
+            _ => panic!("{is_edited}: {found:?}"),
+        }
+    }
 }
 
 #[test]
