@@ -166,6 +166,7 @@ pub fn move_files(
     let is_new = !earlier.exists;
     drop(earlier);
     let (mut sources, mut asked, mut needs_journal) = (found.sources, None, false);
+    let mut refused = HashSet::new();
     if is_new && sources.len() == 1 && !matches!(copy.manifest, ManifestPlace::File(_)) {
         // Renaming takes neither journal nor manifest, unless it takes a link.
         let top = destination::find(copy, &sources, None)?;
@@ -177,6 +178,7 @@ pub fn move_files(
             return Ok(moved);
         }
         needs_journal = renamer.needs_journal;
+        refused = std::mem::take(&mut renamer.refused);
         // What a dry run has foreseen once is not foreseen again.
         asked = copy.dry_run.then_some((renamer.crosses, renamer.foreseen));
     }
@@ -201,6 +203,7 @@ pub fn move_files(
         resume::start(&mut begun, copy, observer);
     }
     let mut renamer = rename::Renamer::new(copy, &begun.top, cancel, progress, observer);
+    renamer.refused = refused;
     let rest = match asked {
         Some((crosses, foreseen)) => {
             (renamer.crosses, renamer.foreseen) = (crosses, foreseen);

@@ -69,6 +69,9 @@ pub(super) struct Renamer<'a> {
     observer: &'a Observer<'a>,
     pub(super) renamed: u64,
     pub(super) failed: u64,
+    /// Entries of the source at hand that were refused: a pass that ended early, for want of a journal,
+    /// has reported and counted them, and the next one does not try them again.
+    pub(super) refused: HashSet<Vec<u8>>,
     /// Entries that stay because others were refused.
     pub(super) kept: u64,
     /// Entries of the source at hand that are left to the copy.
@@ -98,6 +101,7 @@ impl<'a> Renamer<'a> {
             observer,
             renamed: 0,
             failed: 0,
+            refused: HashSet::new(),
             kept: 0,
             waiting: 0,
             needs_journal: false,
@@ -119,6 +123,9 @@ impl<'a> Renamer<'a> {
             if self.cancel.is_cancelled() || !self.source(&source, &name, log)? {
                 rest.sources.push(source);
                 rest.names.push(name);
+            }
+            if !self.needs_journal {
+                self.refused.clear();
             }
         }
         Ok(rest)
@@ -170,10 +177,13 @@ impl<'a> Renamer<'a> {
             Ok(RenameFate::IsCopied) => Ok(false),
             Ok(RenameFate::Merges) => {
                 let failed_before = self.failed;
+                let was_refused = !self.refused.is_empty();
                 self.waiting = 0;
                 self.merge(&from, own_name, path, name, log)?;
-                // What a rename is refused is not copied instead: its source could not go.
-                let is_refused = self.failed > failed_before;
+                // What a rename is refused is not copied instead: its source could not go. Entries that
+                // were not looked at yet, for want of a journal, may go.
+                let is_refused =
+                    (was_refused || self.failed > failed_before) && !self.needs_journal;
                 if is_refused {
                     self.kept += self.waiting;
                     let text = format!(
@@ -221,6 +231,9 @@ impl<'a> Renamer<'a> {
                 break;
             }
             let shown = shown_below(path, &below);
+            if self.refused.contains(&shown) {
+                continue;
+            }
             let opened = dirfd::open_below(&source, &below)
                 .and_then(|from| Ok((from, dirfd::open_below(&target, &below)?)));
             let (from, to) = match opened {
@@ -257,6 +270,11 @@ impl<'a> Renamer<'a> {
         for name in names(from)? {
             if self.cancel.is_cancelled() || self.needs_journal {
                 break;
+            }
+            if !self.refused.is_empty()
+                && self.refused.contains(&shown_below(path, name.as_bytes()))
+            {
+                continue;
             }
             let new = shown_below(target, name.as_bytes());
             let fate = match is_at_work(from, &name) {
@@ -370,8 +388,9 @@ impl<'a> Renamer<'a> {
 
     fn fail(&mut self, path: Vec<u8>, failed: FailedCall) {
         self.failed += 1;
-        let error = bc_walk::Error::new(path, failed.op, failed);
+        let error = bc_walk::Error::new(path.clone(), failed.op, failed);
         (self.observer)(Event::Failed(&error));
+        self.refused.insert(path);
     }
 }
 

@@ -351,6 +351,60 @@ fn a_rename_that_is_a_link_is_ended_by_the_next_run() {
     }
 }
 
+/// An entry that is refused keeps no other from being looked at where renames take links, and is
+/// reported and counted once.
+#[test]
+fn a_refused_entry_ends_no_merge_of_links() {
+    let ground = Ground::new();
+    for name in ["a", "b", "c"] {
+        ground.write(&format!("from/{name}"), b"content");
+    }
+    ground.write("to/other", b"other");
+    let mut options = options(&ground, &ground.at("to"));
+    options.copy.target = crate::Target::Exactly;
+    // Of the directory and of `a`, then of `b`, which needs a journal; with it of the directory, `b`, `c`.
+    let errno = |nth| match nth {
+        2 => Errno::ACCESS,
+        _ => Errno::INVAL,
+    };
+    let fails = |nth| (("rename".to_owned(), nth), Fault::Errno(errno(nth)));
+    faults::arm_all((1..=6).map(fails));
+    let (moved, reported) = run(&options);
+    assert!(faults::disarm().reached);
+    let moved = moved.unwrap();
+    let counts = (moved.walked, moved.moved, moved.failed, moved.kept);
+    assert_eq!(counts, (3, 2, 1, 0), "{reported:?}");
+    let failures = reported.iter().filter(|line| line.starts_with('!'));
+    assert_eq!(failures.count(), 1, "{reported:?}");
+    let is_there = |path: &str| ground.at(path).exists();
+    assert!(is_there("from/a") && is_there("to/b") && is_there("to/c"));
+    assert!(!is_there("from/b") && !is_there("from/c"));
+    let (moved, reported) = run(&options);
+    let moved = moved.unwrap();
+    assert_eq!((moved.failed, moved.kept), (0, 0), "{reported:?}");
+    assert!(is_there("to/a") && !is_there("from"));
+}
+
+/// Nor does it keep what another source has from being copied.
+#[test]
+fn a_refused_entry_keeps_nothing_of_another_source() {
+    let ground = Ground::new();
+    ground.write("x/a", b"content");
+    ground.write("y/b", b"content");
+    ground.write("to/x/other", b"other");
+    ground.write("to/y/b", b"other");
+    let mut options = options(&ground, &ground.at("to"));
+    options.copy.sources = ["x", "y"].map(|name| ground.at(name).into()).to_vec();
+    options.copy.on_conflict = OnConflict::Replace;
+    faults::arm(("rename".to_owned(), 2), Fault::Errno(Errno::ACCESS));
+    let (moved, reported) = run(&options);
+    assert!(faults::disarm().reached);
+    let moved = moved.unwrap();
+    assert_eq!((moved.failed, moved.kept), (1, 0), "{reported:?}");
+    assert!(ground.at("x/a").exists() && !ground.at("y").exists());
+    assert_eq!(fs::read(ground.at("to/y/b")).unwrap(), b"content");
+}
+
 /// A second name that another program gave is no work of the move's.
 #[test]
 fn a_name_that_the_source_has_already_stays_refused() {
