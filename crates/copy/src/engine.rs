@@ -194,7 +194,7 @@ fn begin_each(
     let mut all = Vec::with_capacity(each.len());
     for (options, observer) in each.iter().zip(observers) {
         let begun = resume::begin(options, sources, observer).and_then(|begun| {
-            refuse_odd_manifest(options, &begun.top, sources)?;
+            refuse_odd_manifest(options, &begun.top, &sources[0])?;
             refuse_foreign_manifest(options, &begun.top, sources)?;
             Ok(begun)
         });

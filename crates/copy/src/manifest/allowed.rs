@@ -210,12 +210,12 @@ fn existing(file: &Path) -> Option<PathBuf> {
 pub(crate) fn refuse_odd_manifest(
     options: &CopyOptions,
     top: &Top,
-    sources: &[Source],
+    first: &Source,
 ) -> Result<(), Error> {
     if options.algorithm.is_none() || options.manifest != ManifestPlace::Destination {
         return Ok(());
     }
-    let Some(file) = manifest_file(options, top, &sources[0]) else {
+    let Some(file) = manifest_file(options, top, first) else {
         return Ok(());
     };
     match file.symlink_metadata() {

@@ -121,6 +121,27 @@ impl Moved {
         self.kept += renamer.kept;
         self.walked += renamer.renamed + renamer.failed + renamer.kept;
     }
+
+    /// Ends a move that cannot be continued after others were renamed: the `left` entries at hand
+    /// failed.
+    ///
+    /// # Errors
+    /// Fails with `error` if nothing was renamed.
+    fn end_after(
+        mut self,
+        error: Error,
+        left: u64,
+        observer: &Observer<'_>,
+    ) -> Result<Moved, Error> {
+        if self.renamed == 0 {
+            return Err(error);
+        }
+        let text = format!("{error}: what could not be renamed stays");
+        observer(Event::Warning(&text));
+        self.walked += left;
+        self.failed += left;
+        Ok(self)
+    }
 }
 
 /// Moves to the destination of the options. Events are those of a copy: the name of a source that is
@@ -182,8 +203,11 @@ pub fn move_files(
         // What a dry run has foreseen once is not foreseen again.
         asked = copy.dry_run.then_some((renamer.crosses, renamer.foreseen));
     }
-    let mut begun = resume::begin(copy, &sources, observer)?;
-    refuse_odd_manifest(copy, &begun.top, &sources)?;
+    let mut begun = match resume::begin(copy, &sources, observer) {
+        Ok(begun) => begun,
+        Err(error) => return moved.end_after(error, sources.len() as u64, observer),
+    };
+    // With a named manifest nothing is renamed.
     refuse_foreign_manifest(copy, &begun.top, &sources)?;
     for missing in found.missing {
         moved.walked += 1;
@@ -226,6 +250,13 @@ pub fn move_files(
     if !crosses && copy.manifest == ManifestPlace::Destination {
         copy.manifest = ManifestPlace::None;
     }
+    if let Err(error) = refuse_odd_manifest(&copy, &begun.top, &rest.sources[0]) {
+        if moved.renamed == 0 && begun.went_on.is_none() {
+            begun.log.remove();
+        }
+        moved.resumable = begun.log.is_kept();
+        return moved.end_after(error, rest.sources.len() as u64, observer);
+    }
     let journals: Vec<OwnFile> = begun.own_file().into_iter().collect();
     let walked = walk(&copy, rest.sources, &journals, cancel, observer)?;
     let missing = unopened(&walked);
@@ -238,17 +269,9 @@ pub fn move_files(
     let checked = engine::refuse_too_many(&copy, 1, &walked)
         .and_then(|()| refuse_within(&copy, &begun.top, &walked))
         .and_then(|()| refuse_copied_manifest(&copy, &begun.top, &walked));
-    match checked {
-        Err(error) if moved.renamed > 0 => {
-            let text = format!("{error}: what could not be renamed stays");
-            observer(Event::Warning(&text));
-            let left = walked.len() as u64;
-            moved.walked += missing + left;
-            moved.failed += missing + left;
-            moved.resumable = begun.log.is_kept();
-            return Ok(moved);
-        }
-        checked => checked?,
+    if let Err(error) = checked {
+        moved.resumable = begun.log.is_kept();
+        return moved.end_after(error, missing + walked.len() as u64, observer);
     }
     resume::start(&mut begun, &copy, observer);
     record_sites(&begun.log, walked.iter().map(|walked| &walked.source));

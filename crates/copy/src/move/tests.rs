@@ -405,6 +405,86 @@ fn a_refused_entry_keeps_nothing_of_another_source() {
     assert_eq!(fs::read(ground.at("to/y/b")).unwrap(), b"content");
 }
 
+/// A link in the place of a manifest is in the way only where one is to be written.
+#[test]
+fn a_link_in_the_place_of_the_manifest_refuses_no_rename() {
+    for sources in [&["x"][..], &["x", "y"]] {
+        let ground = Ground::new();
+        ground.write("x/a", b"content");
+        ground.write("y/b", b"content");
+        ground.write("to/x/other", b"other");
+        for dir in ["to", "to/x"] {
+            let link = ground.at(dir).join(crate::MANIFEST_NAME);
+            std::os::unix::fs::symlink("elsewhere", link).unwrap();
+        }
+        let mut options = options(&ground, &ground.at("to"));
+        options.copy.sources = sources.iter().map(|name| ground.at(name).into()).collect();
+        // A source alone is renamed without a journal at first, unless that takes links.
+        let lacks = |nth| (("rename".to_owned(), nth), Fault::Errno(Errno::INVAL));
+        let renames = if sources.len() == 1 { 1..=4 } else { 0..=0 };
+        faults::arm_all(renames.map(lacks));
+        let (moved, reported) = run(&options);
+        faults::disarm();
+        let moved = moved.unwrap();
+        assert_eq!((moved.failed, moved.kept), (0, 0), "{reported:?}");
+        assert!(!ground.at("x").exists() && ground.at("to/x/a").exists());
+    }
+}
+
+/// Where it is in the way, what was renamed before that is counted.
+#[test]
+fn a_link_in_the_place_of_the_manifest_hides_no_counts() {
+    let ground = Ground::new();
+    ground.write("from/a", b"content");
+    ground.write("from/b", b"content");
+    ground.write("to/other", b"other");
+    let link = ground.at("to").join(crate::MANIFEST_NAME);
+    std::os::unix::fs::symlink("elsewhere", link).unwrap();
+    let mut options = options(&ground, &ground.at("to"));
+    options.copy.target = crate::Target::Exactly;
+    // That of `b`, in each of the two passes, as below a mount.
+    let crosses = |nth| (("rename".to_owned(), nth), Fault::Errno(Errno::XDEV));
+    faults::arm_all([3, 5].map(crosses));
+    let (moved, reported) = run(&options);
+    assert!(faults::disarm().reached);
+    let moved = moved.unwrap();
+    assert_eq!((moved.moved, moved.failed), (1, 1), "{reported:?}");
+    let is_named = |line: &String| line.contains("is no regular file");
+    assert!(reported.iter().any(is_named), "{reported:?}");
+    assert!(ground.at("to/a").exists() && ground.at("from/b").exists());
+}
+
+/// Another run of the same move begins while this one renames what needs no journal.
+#[test]
+fn a_journal_that_another_run_holds_hides_no_counts() {
+    let ground = Ground::new();
+    ground.write("from/a/file", b"content");
+    ground.write("from/b", b"content");
+    ground.write("to/other", b"other");
+    let mut options = options(&ground, &ground.at("to"));
+    options.copy.target = crate::Target::Exactly;
+    let (state, name) = (
+        options.copy.state.clone().unwrap(),
+        crate::destination::JobNames::of(&options.copy).own,
+    );
+    let other = Mutex::new(None);
+    let observer = |event: Event<'_>| {
+        if matches!(event, Event::Copied(_)) {
+            let claimed = crate::resume::look(&state, &name, true, &|_| ());
+            *other.lock().unwrap() = claimed.ok();
+        }
+    };
+    // Of the directory, of `a`, and of `b`, which needs a journal.
+    let lacks = |nth| (("rename".to_owned(), nth), Fault::Errno(Errno::INVAL));
+    faults::arm_all([1, 2, 4].map(lacks));
+    let progress = CopyProgress::default();
+    let moved = move_files(&options, &Cancel::new(), &progress, &observer);
+    let calls = faults::disarm().calls;
+    let moved = moved.unwrap();
+    assert_eq!((moved.moved, moved.failed), (1, 1), "{calls:?}");
+    assert!(ground.at("to/a/file").exists() && ground.at("from/b").exists());
+}
+
 /// A second name that another program gave is no work of the move's.
 #[test]
 fn a_name_that_the_source_has_already_stays_refused() {
