@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use bc_testkit::{NOBODY, TestTree, is_root, left_out, tool};
 
 use crate::common::Bc;
+use crate::copy_again::rest;
 use crate::copy_trees::{MANIFEST, litter_below, pattern};
 use crate::move_across::other_disk;
 use crate::strace;
@@ -131,8 +132,29 @@ fn an_immutable_manifest_is_refused_at_once() {
             .stderr_has("--manifest");
     }
     assert!(!is_copied);
-    t.bc_line("copy -T r to").go().code(0);
+    let out = t.bc_line("copy -T r to").go();
+    out.code(0);
+    assert!(!out.error_text().contains("goes on"), "{out}");
     assert_eq!(t.read("to/new"), b"new");
+}
+
+/// A copy that is complete writes none.
+#[test]
+fn an_immutable_manifest_keeps_no_complete_copy_from_being_done() {
+    let t = TestTree::new();
+    t.write("r/file", "content");
+    rest();
+    t.bc_line("copy r to").go().code(0);
+    let manifest = t.join("to").join(MANIFEST);
+    let mark = |how: &str| t.run("chattr").arg(how).arg(&manifest).go();
+    if tool("chattr").is_none() || !mark("+i").status.success() {
+        return left_out("immutable files: no chattr, or no such attribute here");
+    }
+    let runs = ["", " --dry-run"].map(|dry| t.bc_line(&format!("copy{dry} -T r to")).go());
+    mark("-i").code(0);
+    for out in runs {
+        out.code(0);
+    }
 }
 
 /// A manifest of somebody else's would be carried on as if it had been proven here.

@@ -3,6 +3,7 @@
 //! opened, directories asked whether they take names, and the space is reckoned up.
 
 use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bc_fs::caller::{Caller, FileOwner};
 use bc_fs::dirfd::may_rename;
@@ -182,6 +183,7 @@ fn takes_names(dir: &DestDir) -> Result<(), Errno> {
 impl Job<'_> {
     /// Reports what would become of an entry.
     pub(crate) fn would_be(&self, item: RootItem, over: &Over) {
+        self.outcomes.would_make.store(true, Relaxed);
         let report = match self.plan.tree.kind(item) {
             FileKind::Dir => EntryReport::Made,
             _ => over.report(),

@@ -104,9 +104,10 @@ fn fan_out_to(
         return Ok(begun.into_iter().map(none).collect());
     }
     refuse_too_many(options, each.len(), &walked)?;
+    let mut stuck = Vec::with_capacity(each.len());
     for begun in begun.iter().flatten() {
         refuse_within(options, &begun.top, &walked)?;
-        refuse_copied_manifest(options, &begun.top, &walked)?;
+        stuck.push(refuse_copied_manifest(options, &begun.top, &walked)?);
     }
     let tops: Vec<u64> = begun.iter().flatten().map(|one| one.top.id.dev).collect();
     let (mut jobs, mut refused) = (Vec::with_capacity(each.len()), Vec::new());
@@ -131,7 +132,15 @@ fn fan_out_to(
         && !options.dry_run
         && is_done(job)
     {
-        return Ok(vec![finish(jobs.remove(0), missing)]);
+        return Ok(vec![finish(jobs.remove(0), None, missing)]);
+    }
+    if !options.dry_run
+        && let Some(error) = stuck.iter_mut().find_map(Option::take)
+    {
+        // Nothing was done that a journal is needed for.
+        let new = jobs.iter().filter(|job| job.plan.went_on.is_none());
+        new.for_each(|job| job.means.log.remove());
+        return Err(error);
     }
     for job in jobs.iter().filter(|job| !job.plan.options.restart) {
         job.know_recorded(recorded(job.plan.options, &job.plan.top, &job.plan.tree));
@@ -144,7 +153,8 @@ fn fan_out_to(
         }),
         false => run(&jobs)?,
     }
-    let mut done = jobs.into_iter().map(|job| finish(job, missing));
+    let jobs = jobs.into_iter().zip(stuck);
+    let mut done = jobs.map(|(job, stuck)| finish(job, stuck, missing));
     let of = |refused: Option<Error>| refused.map_or_else(|| done.next(), |error| Some(Err(error)));
     Ok(refused.into_iter().filter_map(of).collect())
 }
@@ -390,9 +400,13 @@ fn share(jobs: &[Job<'_>], shares: &Shares) -> Result<(), Error> {
     })
 }
 
-/// Counts, writes the manifest, and releases the journal of a complete copy.
-fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
+/// Counts, writes the manifest, and releases the journal of a complete copy. `stuck`: refusal of the
+/// manifest, which a dry run foresees if anything would be made.
+fn finish(job: Job<'_>, stuck: Option<Error>, missing: u64) -> Result<Copied, Error> {
     let (mut copied, _) = conclude(&job, missing)?;
+    if let Some(error) = stuck.filter(|_| job.outcomes.would_make.load(Relaxed)) {
+        return Err(error);
+    }
     if !job.plan.options.dry_run {
         let is_complete = copied.failed == 0 && copied.left == 0 && !copied.is_cut;
         release(job, &mut copied, is_complete);

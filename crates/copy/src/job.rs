@@ -154,6 +154,8 @@ pub(crate) struct JobOutcomes {
     put_off: Mutex<Option<Vec<RootItem>>>,
     /// True if it was reported that there are no direct reads.
     pub(crate) reported_direct: AtomicBool,
+    /// True if a dry run has come to an entry that would be made.
+    pub(crate) would_make: AtomicBool,
     /// Times of the last change, by inode number, of files with several names just before this copy
     /// replaces the first one: the others have fewer names then than they were recorded with.
     replaced_names: Mutex<HashMap<u64, i64>>,
@@ -271,6 +273,7 @@ impl<'a> Job<'a> {
             unmade: Mutex::default(),
             put_off: Mutex::new((!options.dry_run).then(Vec::new)),
             reported_direct: AtomicBool::new(false),
+            would_make: AtomicBool::new(false),
             replaced_names: Mutex::default(),
             lossy: Mutex::default(),
             linked: Mutex::default(),

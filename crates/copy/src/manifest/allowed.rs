@@ -244,34 +244,41 @@ pub(crate) fn refuse_foreign_manifest(
 }
 
 /// Refuses, before anything is copied, a manifest whose place is taken by a file that cannot lose its
-/// name: that of another user in a sticky directory, or one that is immutable.
-fn refuse_stuck(options: &CopyOptions, plan: &ManifestPlan) -> Result<(), Error> {
+/// name, that of another user in a sticky directory or one that is immutable, and cannot be carried on
+/// either. Returns the reason for which one that can be carried on cannot be replaced.
+fn refuse_stuck(options: &CopyOptions, plan: &ManifestPlan) -> Result<Option<Error>, Error> {
     let is_there = options.manifest == ManifestPlace::Destination && options.algorithm.is_some();
     let Some(place) = Place::find(&plan.file).ok().filter(|_| is_there) else {
-        return Ok(());
+        return Ok(None);
     };
     let Err(failed) = may_rename(place.directory(), place.name().as_bytes()) else {
-        return Ok(());
+        return Ok(None);
     };
-    let why = match earlier::look(options, plan, Whole::Later) {
+    match earlier::look(options, plan, Whole::Later) {
         ExistingManifest::Other(why) => {
-            format!("cannot be carried on, nor get another name: {why}; {failed}")
+            let text = format!("cannot be carried on, nor get another name: {why}; {failed}");
+            Err(refused(plan, text))
         }
-        _ => format!("cannot be replaced by the manifest of this copy: {failed}"),
-    };
-    Err(refused(plan, why))
+        _ => {
+            let text = format!("cannot be replaced by the manifest of this copy: {failed}");
+            Ok(Some(refused(plan, text)))
+        }
+    }
 }
 
-/// Refuses a manifest that would replace a file that is copied, or that cannot get its place.
+/// Refuses a manifest that would replace a file that is copied, or that cannot get its place. Returns
+/// the refusal of one whose place is taken by that of an earlier copy: of a copy that is complete
+/// nothing is written.
 pub(crate) fn refuse_copied_manifest(
     options: &CopyOptions,
     top: &Top,
     walked: &[Walked],
-) -> Result<(), Error> {
+) -> Result<Option<Error>, Error> {
     let first = walked.first().map(|one| &one.source);
     let Some(plan) = first.and_then(|first| early_plan(options, top, first)) else {
-        return Ok(());
+        return Ok(None);
     };
-    refuse_stuck(options, &plan)?;
-    refuse_copied(options, &plan, top, walked)
+    let stuck = refuse_stuck(options, &plan)?;
+    refuse_copied(options, &plan, top, walked)?;
+    Ok(stuck)
 }

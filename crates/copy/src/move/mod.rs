@@ -268,7 +268,8 @@ pub fn move_files(
     }
     let checked = engine::refuse_too_many(&copy, 1, &walked)
         .and_then(|()| refuse_within(&copy, &begun.top, &walked))
-        .and_then(|()| refuse_copied_manifest(&copy, &begun.top, &walked));
+        .and_then(|()| refuse_copied_manifest(&copy, &begun.top, &walked))
+        .and_then(|stuck| stuck.map_or(Ok(()), Err));
     if let Err(error) = checked {
         moved.resumable = begun.log.is_kept();
         return moved.end_after(error, missing + walked.len() as u64, observer);
