@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use bc_testkit::{NOBODY, TestTree, is_root, seen};
+use bc_testkit::{NOBODY, Outcome, TestTree, is_root, left_out, seen};
 
 use crate::common::Bc;
 use crate::copy_trees::{MANIFEST, litter, rich, tree};
@@ -237,6 +237,41 @@ fn is_reason(line: &str) -> bool {
     operations
         .iter()
         .any(|op| line.contains(&format!(": {op}: ")))
+}
+
+/// A file of another user that may get a link is not copied, and keeps its owner, where its new
+/// directory is made first, too. One that may not is copied.
+#[test]
+fn a_dry_run_foresees_links_of_files_of_others() {
+    if !is_root() {
+        return left_out("only root has files of others");
+    }
+    for (mode, is_made) in [(0o666, false), (0o666, true), (0o644, false), (0o644, true)] {
+        let t = TestTree::new();
+        t.write("r/file", "content").write("r/left.tmp", "left");
+        t.mode("r/file", mode).mode("", 0o777);
+        let home = t.scratch("home");
+        std::fs::create_dir_all(&home).unwrap();
+        let mut own = vec![home, t.join("r")];
+        if is_made {
+            own.push(t.dir("to").join("to"));
+        }
+        for path in &own {
+            std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        let number = ino(&t, "r/file");
+        let line = "move -T --exclude=*.tmp r to";
+        let dry = t.bc_line(&format!("{line} --dry-run")).as_nobody().go();
+        let run = t.bc_line(line).as_nobody().go();
+        let lost = |out: &Outcome| out.error_text().contains("to/file: chown: ");
+        let context = format!("{mode:o} {is_made}: {dry}{run}");
+        assert_eq!(dry.status.code(), run.status.code(), "{context}");
+        assert_eq!(lost(&dry), lost(&run), "{context}");
+        assert_eq!(t.exists("r/file"), lost(&run), "{context}");
+        if mode == 0o666 {
+            assert_eq!(ino(&t, "to/file"), number, "{context}");
+        }
+    }
 }
 
 /// A filter leaves files where they are, and their directories.

@@ -150,7 +150,14 @@ impl Worker<'_> {
                     found => break found,
                 }
             };
-            let above = above.and_then(|dir| stat(&dir.fd)).map_err(|_| errno)?;
+            let above = above.map_err(|_| errno)?;
+            // On one file system a source keeps its owner: it gets a second name.
+            let is_file = job.plan.tree.kind(item) == FileKind::File;
+            let mut may_link = || self.may_link(&caller, item, &above);
+            if is_file && may_link().is_ok_and(|may| may) {
+                return Ok(());
+            }
+            let above = stat(&above.fd).map_err(|_| errno)?;
             caller.may_give(Some(&above), owner)
         });
         self.caller = Some(caller);

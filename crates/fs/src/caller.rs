@@ -2,16 +2,21 @@
 //! kernel would give.
 
 use std::cell::OnceCell;
+use std::ffi::CStr;
+use std::os::fd::AsFd;
 
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgroups};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities};
 
+use crate::dirfd::may_read_and_write;
 use crate::meta::FileStat;
 
 /// Bits of a mode, as in inode(7).
 const STICKY: u32 = 0o1000;
 const SET_GID: u32 = 0o2000;
+const SET_UID: u32 = 0o4000;
+const GROUP_EXECUTES: u32 = 0o010;
 
 /// User, groups and capabilities of this process.
 #[derive(Debug)]
@@ -163,8 +168,20 @@ impl Caller {
         }
     }
 
+    /// Returns true if it may give a file another name: with `fs.protected_hardlinks` another user's
+    /// only if it may be read and written to and runs with no other user's rights (`may_linkat` in the
+    /// kernel's `fs/namei.c`).
+    pub fn may_link(&self, dir: impl AsFd, name: &CStr, file: &FileStat) -> bool {
+        let in_group = SET_GID | GROUP_EXECUTES;
+        self.owns(file.uid)
+            || !self.is_guarded()
+            || file.mode & SET_UID == 0
+                && file.mode & in_group != in_group
+                && may_read_and_write(dir, name).is_ok()
+    }
+
     /// Returns true if `fs.protected_hardlinks` is set, as it is nearly everywhere.
-    pub fn is_guarded(&self) -> bool {
+    fn is_guarded(&self) -> bool {
         *self.is_guarded.get_or_init(|| {
             let set = std::fs::read("/proc/sys/fs/protected_hardlinks");
             set.is_ok_and(|set| set.first() == Some(&b'1'))

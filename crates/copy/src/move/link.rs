@@ -4,12 +4,14 @@
 
 use std::os::fd::AsFd;
 
+use bc_fs::caller::Caller;
 use bc_walk::{Error, FileStat};
 use rustix::io::Errno;
 
 use super::rename::is_one_mount;
 use crate::decide::Decision;
-use crate::place::EntryPlace;
+use crate::place::{DestDir, EntryPlace};
+use crate::sources::RootItem;
 use crate::stage::{self, put};
 use crate::worker::Worker;
 
@@ -29,13 +31,15 @@ impl Worker<'_> {
         if !job.plan.options.dry_run && !job.means.log.is_kept() {
             return Ok(Decision::Copy(place));
         }
-        let dir = self.source_dir(place.item)?;
         if job.plan.options.dry_run {
-            if is_one_mount(&dir, &place.dir.fd) {
+            let caller = self.caller.take().unwrap_or_else(Caller::own);
+            if self.may_link(&caller, place.item, &place.dir)? {
                 job.is_linked(place.item);
             }
+            self.caller = Some(caller);
             return Ok(Decision::Copy(place));
         }
+        let dir = self.source_dir(place.item)?;
         let stage = job.plan.id.stage(&place.dir, &place.target, None);
         self.record_begun([&place.target[..]]);
         let name = listing.name(id).to_bytes();
@@ -54,5 +58,19 @@ impl Worker<'_> {
         job.publish(&place, &stage)?;
         job.is_linked(place.item);
         self.outcome_of(&place, None).map(Decision::Settled)
+    }
+
+    /// True if a source can most likely get a link in this directory, or in one that is made there.
+    pub(crate) fn may_link(
+        &mut self,
+        caller: &Caller,
+        item: RootItem,
+        dir: &DestDir,
+    ) -> Result<bool, Error> {
+        let from = self.source_dir(item)?;
+        let entry = self.job.plan.tree.entry(item);
+        let source = entry.and_then(|(listing, id)| Some((listing.name(id), listing.stat(id)?)));
+        Ok(is_one_mount(&from, &dir.fd)
+            && source.is_some_and(|(name, stat)| caller.may_link(&*from, name, &stat)))
     }
 }

@@ -270,11 +270,6 @@ fn is_lack_of_reflinks(errno: Errno) -> bool {
     [Errno::OPNOTSUPP, Errno::NOTTY, Errno::INVAL, Errno::NOSYS].contains(&errno)
 }
 
-/// Bits of a mode, as in inode(7).
-const SET_UID: u32 = 0o4000;
-const SET_GID: u32 = 0o2000;
-const GROUP_EXECUTES: u32 = 0o0010;
-
 const MARKED: &str = "it is append-only or immutable (chattr)";
 
 /// Refuses steps that the kernel would refuse.
@@ -342,18 +337,9 @@ pub(crate) fn is_linkable(caller: &Caller, file: &OpenFile) -> bool {
     !file.marks.intersects(fixed) && may_link(caller, file)
 }
 
-/// Returns true if the file may be given another name: with `fs.protected_hardlinks` another user's
-/// only if it may be read and written to and runs with no other user's rights (`may_linkat` in the
-/// kernel's `fs/namei.c`).
+/// Returns true if the file may be given another name.
 fn may_link(caller: &Caller, file: &OpenFile) -> bool {
-    if caller.owns(file.stat.uid) || !caller.is_guarded() || opened_as_owner(file) {
-        return true;
-    }
-    let mode = file.stat.mode;
-    let in_group = SET_GID | GROUP_EXECUTES;
-    mode & SET_UID == 0
-        && mode & in_group != in_group
-        && dirfd::may_read_and_write(&file.dir, &file.name).is_ok()
+    caller.may_link(&file.dir, &file.name, &file.stat) || opened_as_owner(file)
 }
 
 /// True if the kernel took the caller for the file's owner when it was opened: to others it refuses
