@@ -18,14 +18,14 @@ Examples:
   bc copy -T --on-conflict=update photos /media/disk/2024
   bc copy photos /media/one --to=/media/two   to both, reading photos once
 
-The same command resumes an interrupted copy, and repeats nothing that is done. Nothing is ever removed;
-a name that is taken by something else is a failure unless --on-conflict says otherwise. A file has its final
-name only once it is complete. Links are copied as links: --follow-symlinks is refused, because a walk visits
-each directory once. So is --files-from: the paths of a list have no place below a destination; --include and
---exclude choose.
+The same command resumes an interrupted copy, and repeats nothing that is done. Nothing is ever removed; \
+a name that is already taken is a failure unless --on-conflict says otherwise. A file gets its final \
+name only once it is complete. Links are copied as links: --follow-symlinks is refused, because a walk visits \
+each directory once. So is --files-from: the paths of a list have no place below a destination; use --include \
+and --exclude instead.
 
-Exit codes: 0 all of it is copied or was left as asked; 1 something failed; 2 cannot do it, or the destination
-is full; 130 or 143 ended by SIGINT or SIGTERM.";
+Exit codes: 0 everything was copied, or left as requested; 1 something failed; 2 the request could not be carried \
+out, or the destination is full; 130 or 143 ended by SIGINT or SIGTERM.";
 
 /// Copy trees: copies resume when interrupted, and end with a manifest to check them by
 #[derive(Parser)]
@@ -50,15 +50,15 @@ Examples:
   bc move photos /media/disk            again, after kill -9 or a power cut: resumes
   bc move --dry-run photos /media/disk  what would be moved, and what would stay
 
-Within a file system a source is renamed, never over anything. To another one it is copied as bc copy does, forced
-to the disk and read back; then it is set aside, looked at once more, and removed. Only a copy that this move has made
-authorises that: a source stays, and is reported, if its name is taken, if it was changed meanwhile or is open for
+Within a file system a source is renamed, never over an existing file. To another one it is copied as bc copy does, and the copy \
+is forced to the disk and read back; then the source is set aside, checked once more, and removed. Only a copy \
+that this move has made permits that: a source stays, and is reported, if its name is taken, if it was changed meanwhile or is open for \
 writing, if it has other names, or if its copy lacks metadata. The same command resumes an interrupted move.
 
-Exit codes: 0 all of it is moved; 1 something stays or failed; 2 cannot do it, or the destination is full;
-130 or 143 ended by SIGINT or SIGTERM.";
+Exit codes: 0 everything was moved; 1 something stays or failed; 2 the request could not be carried out, or the \
+destination is full; 130 or 143 ended by SIGINT or SIGTERM.";
 
-/// Move files and trees: renamed, or copied, proven, and only then removed
+/// Move files and trees: rename, or copy, verify, and only then remove the source
 #[derive(Parser)]
 #[command(name = "move", version, after_long_help = AFTER_MOVE, max_term_width = 100)]
 pub struct MoveCli {
@@ -140,8 +140,8 @@ pub struct CopyArgs {
     pub on_conflict: OnConflict,
     /// Read each copy back and compare before it gets its name: none, read or media
     ///
-    /// read takes it from wherever the kernel has it; media has it written to the medium first, and reads
-    /// past everything that is kept in memory, where the file system can.
+    /// read may be answered from memory; media first writes the copy to the medium, and then reads it back
+    /// from there, past the page cache, where the file system can.
     #[arg(
         long,
         value_name = "HOW",
@@ -152,8 +152,9 @@ pub struct CopyArgs {
     pub verify: ReadBack,
     /// Force to the disk: none, end (once), batch (many files before their names) or file (each)
     ///
-    /// none survives every way to kill the program. batch and file survive a power cut as well: without
-    /// them, files copied before one are read and compared when the copy resumes. --sync alone means file.
+    /// With none, the copy can be resumed however the program is killed. batch and file cover a power cut as
+    /// well: without them, files copied before a power cut are read and compared when the copy resumes.
+    /// --sync alone means file.
     #[arg(
         long,
         value_name = "WHEN",
@@ -191,7 +192,7 @@ pub struct CopyArgs {
         hide_possible_values = true
     )]
     pub sparse: When,
-    /// Digest that is taken on the way, or none
+    /// Digest computed during the copy, or none
     #[arg(short = 't', long = "algorithm", alias = "type", value_name = "ALG", default_value = "blake3", value_parser = algorithm)]
     pub algorithm: Digesting,
     /// Manifest file, - (stdout) or none [default: .bc-copy-manifest.jsonl in the destination directory]
@@ -200,16 +201,16 @@ pub struct CopyArgs {
     /// Start an interrupted copy again from nothing
     #[arg(long)]
     pub restart: bool,
-    /// One more destination, understood as DESTINATION is; may be given several times
+    /// One more destination, treated like DESTINATION (repeatable)
     ///
     /// Sources are read once and written to all. Each destination has its own journal and manifest, and one
-    /// that fails stops none of the others. Where only one path stands beside --to, it is a source.
+    /// that fails does not stop the others. If only one path is given besides --to, it is a source.
     #[arg(long, value_name = "DIR")]
     pub to: Vec<OsString>,
     /// DESTINATION is the copy itself, even if it is a directory
     #[arg(short = 'T', long = "no-target-directory")]
     pub exactly: bool,
-    /// Only tell what would be done
+    /// Only report what would be done
     #[arg(long)]
     pub dry_run: bool,
     /// A line for each path: + copied or directory made, ~ replaced, = left, with the reason

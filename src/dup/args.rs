@@ -27,11 +27,11 @@ Examples:
   bc dup scan --format=json --output=r.json DIR && bc dup prune --action=delete --from r.json
 
 The subcommand may be left out: `bc dup DIR` means `bc dup scan DIR`.
-Before a file is touched, both files are opened, checked against the scan and compared byte for
+Before a file is touched, both files are opened, checked against the scan and compared byte for \
 byte. Each step is journalled; `bc dup undo --last` reverts the steps as far as the action allows.
 
-Exit codes: 0 all done (duplicates or not), 1 some file could not be read or was skipped for an
-error (unique: or has no copy), 2 cannot do it, 130 or 143 ended by SIGINT or SIGTERM.";
+Exit codes: 0 all done (duplicates or not), 1 some file could not be read or was skipped for an error (unique: \
+or has no copy), 2 the request could not be carried out, 130 or 143 ended by SIGINT or SIGTERM.";
 
 /// Find duplicate files and reclaim their space safely
 #[derive(Parser)]
@@ -127,35 +127,35 @@ pub struct SummaryArgs {
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
-  bc dup prune --action=hardlink --dry-run DIR       the steps, in the words of the real run
+  bc dup prune --action=hardlink --dry-run DIR       the steps, as the real run prints them
   bc dup prune --action=delete --keep=oldest --yes DIR
   bc dup prune --action=delete --across-roots --reference=/srv/master /srv/inbox
-  bc dup prune --action=trash ~/Downloads            the desktop gives them back, and so does undo
+  bc dup prune --action=trash ~/Downloads            the desktop can restore them, and so can undo
   bc dup prune --action=move:/srv/trash --from report.json
   bc dup prune --action=trash --from decisions.json  decisions made on a page of 'bc dup --format=html'
   bc dup prune --dirs --action=delete --keep=path:archive /mnt/disk1 /mnt/archive
   bc dup prune --interactive --action=delete ~/Pictures
 
-Of each group the file that is kept is chosen by: --reference, then each --keep in turn, then most
-hard links, then first path. hardlink and reflink act at once; delete, symlink, trash and move ask
-first. Nothing below DIR of move:DIR is moved or kept instead of another, nor is anything in a trash,
-but by hardlink and reflink; so a second run changes nothing unless with --dirs: a directory that stayed for one group may be
-a copy by itself.")]
+The file to keep in each group is chosen by --reference, then each --keep in turn, then most hard links, then \
+first path. hardlink and reflink run without asking; delete, symlink, trash and move ask first. Files below the DIR \
+of move:DIR are neither moved nor kept instead of others, so a second run changes nothing (with --dirs it may: \
+a directory that stayed for one group may be a copy by itself). Only hardlink and reflink act on files in a \
+trash or keep them instead of others.")]
 pub struct PruneArgs {
     /// hardlink, reflink, symlink, delete, trash or move:DIR
     ///
     /// hardlink: one file with several names; reflink: separate files that share their space (btrfs, XFS; not
-    /// the smallest of btrfs, which take none);
-    /// symlink: relative links to the kept file; delete: the other names go; trash: they go to the trash of
-    /// their file system, from which the desktop gives them back, too; move: they go to DIR, with
-    /// their directories. A step that cannot be done is skipped with the reason, never done in another way.
+    /// the smallest files on btrfs, which use no data blocks); symlink: relative links to the kept file;
+    /// delete: the other names are deleted; trash: they are moved to the trash of their file system, from
+    /// which the desktop can restore them, too; move: they are moved to DIR, with their directories. A step
+    /// that cannot be done is skipped with the reason, and never replaced by another action.
     #[arg(long, value_name = "ACTION", value_parser = action())]
     pub action: Action,
     /// Delete, trash or move whole directories that are copies of another one, and no single files
     ///
-    /// Before anything of a directory goes, each file in it is compared with its twin in the one that stays,
-    /// and so are links and directories. One with anything else in it is left as it is. So is one with a
-    /// mount, a reference or the journal in it, and one in which filters leave something out.
+    /// Before anything in a directory is removed, each file, link and directory in it is compared with its
+    /// twin in the directory that stays. A directory is left alone if it contains anything more than its
+    /// twin, or a mount, a reference or the journal, or if filters leave out something in it.
     #[arg(long, conflicts_with_all = WHOLE)]
     pub dirs: bool,
     /// Show one group at a time and ask what to keep; the plan is confirmed once, at the end
@@ -166,7 +166,8 @@ pub struct PruneArgs {
     pub keep: Vec<OsString>,
     /// Keep at least N copies of each content: files of their own, each compared with the kept one
     ///
-    /// --keep orders them. Names of one file are one copy, and so are files that share all their blocks. Where fewer than N can be proven nothing goes.
+    /// --keep decides which copies. Names of one file count as one copy, and so do files that share all their
+    /// blocks. If fewer than N can be proven, nothing is removed.
     #[arg(
         long,
         value_name = "N",
@@ -189,8 +190,8 @@ pub struct PruneArgs {
     pub force: bool,
     /// Link files although owner, mode, ACL, attributes or chattr's flags differ
     ///
-    /// All names then have those of the kept file. A move to another file system reports metadata that it
-    /// cannot have there, and continues.
+    /// All names then get the kept file's metadata. A move to another file system reports metadata that
+    /// cannot be stored there, and continues.
     #[arg(long)]
     pub ignore_metadata: bool,
     /// Give a kept file at most N names
@@ -203,9 +204,9 @@ pub struct PruneArgs {
     pub journal: Option<PathBuf>,
     /// Act on the groups of a JSON report, or on decisions that a page saved, instead of scanning; everything is checked again
     ///
-    /// Decisions say of each file whether it stays (`bc dup --format=html` makes the page); no --keep or --keep-copies goes beside them.
-    /// --reference, --across-roots, --min-size, --max-size, --include, --exclude and --no-hidden hold for its
-    /// files as well, and so do the references that it was made with.
+    /// Decisions say of each file whether it stays (`bc dup --format=html` makes the page); they cannot be
+    /// combined with --keep or --keep-copies. --reference, --across-roots, --min-size, --max-size, --include,
+    /// --exclude and --no-hidden hold for its files as well, and so do the references that it was made with.
     #[arg(long, value_name = "REPORT.json", conflicts_with_all = SEARCHES)]
     pub from: Option<PathBuf>,
     /// Files and directories
@@ -226,11 +227,11 @@ Examples:
   bc dup undo --last                                 the newest journal of $XDG_STATE_HOME/bc
   bc dup undo --dry-run steps.jsonl
 
-A journal is refused if another user owns it or may write it, or if it names a file outside of the
+A journal is refused if another user owns it or may write it, or if it names a file outside of the \
 directories that its run worked in. Metadata that cannot be restored is reported, and the exit code is 1.")]
 #[command(group = clap::ArgGroup::new("which").required(true).args(["journal", "last"]))]
 pub struct UndoArgs {
-    /// Say what would be restored, change nothing
+    /// Print what would be restored, change nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// Take the journal of the last prune that had no --journal, from $XDG_STATE_HOME/bc

@@ -25,8 +25,8 @@ Examples:
 The subcommand may be left out: `bc hash DIR` means `bc hash hash DIR`.
 Algorithms: ALGORITHMS. md5 and sha1 no longer resist an attacker; the others of 8 bytes and less never did.
 
-Exit codes: 0 all done and the same, 1 something differs or could not be read, 2 cannot do it,
-130 or 143 ended by SIGINT or SIGTERM.";
+Exit codes: 0 all done and the same, 1 something differs or could not be read, 2 the request could not be \
+carried out, 130 or 143 ended by SIGINT or SIGTERM.";
 
 /// Hash trees, check manifests, compare manifests
 #[derive(Parser)]
@@ -105,13 +105,14 @@ pub struct HashArgs {
     /// End records with NUL and do not escape names
     #[arg(add = Configurable, short = 'z', long)]
     pub zero: bool,
-    /// Print a digest for each directory instead of each file, so that two hosts compare a tree by one line
+    /// Print a digest for each directory instead of each file: one line is enough to compare a tree on two
+    /// hosts
     ///
-    /// A directory's digest is made of the kinds, names and contents of its entries, as 'bc dup dirs' computes
-    /// it: of one record for each entry in bytewise order of their names: f, l or d for a file, link or
-    /// directory, the entry's digest in hex, its name and a NUL byte. A directory that cannot be read as a
-    /// whole, with something mounted in it, a FIFO, a socket or a device has no digest, nor has one above it:
-    /// they are reported, and the exit code is 1.
+    /// A directory's digest depends on the kinds, names and contents of its entries, and is the one that 'bc
+    /// dup dirs' computes. It covers one record for each entry, in bytewise order of the names: f, l or d for
+    /// a file, link or directory, the entry's digest in hex, its name and a NUL byte. A directory has no
+    /// digest if it cannot be read completely, if something is mounted in it, or if it contains a FIFO, a
+    /// socket or a device; neither does any directory above it. They are reported, and the exit code is 1.
     #[arg(long, conflicts_with_all = ["shard", "resume", "allow_changed", "files_from"])]
     pub dirs: bool,
     /// Print paths relative to their root
@@ -135,10 +136,10 @@ pub struct HashArgs {
     pub output: Option<PathBuf>,
     /// Continue an interrupted run with the same --output
     ///
-    /// A run with --output=FILE that lasts 10 seconds keeps a journal, FILE.partial, until it is done. Of
-    /// files that are since unchanged (inode, size, mtime, ctime) it has the digests, and they are not read
-    /// again. Paths and options have to be the same. Without --resume such a journal stays
-    /// until the run has a better one of its own, or is done, and then gets another name.
+    /// A run with --output=FILE that lasts 10 seconds keeps a journal, FILE.partial, until it is done. It
+    /// holds the digests of the files read so far; those unchanged since (inode, size, mtime, ctime) are not
+    /// read again. Paths and options have to be the same. Without --resume an existing journal stays until
+    /// the new run has recorded more itself or is done, and is then renamed.
     #[arg(long, requires = "output")]
     pub resume: bool,
     /// Files and directories; '-' is standard input, which is also read if no path is given and it is not a terminal
@@ -209,7 +210,7 @@ Examples:
   bc hash diff monday.sha256 tuesday.sha256
   bc hash diff --format=json old.jsonl new.sha256 | jq '.changes[] | select(.change == \"MODIFIED\")'
 
-REMOVED and ADDED mean content that the other manifest has under no name. Content under another
+REMOVED and ADDED mean content that the other manifest has under no name. Content under another \
 name is MOVED, also where the numbers of copies differ: then several lines have the same path.
 
 Exit codes: 0 same, 1 different, 2 unreadable, or no algorithm in common.")]

@@ -23,7 +23,7 @@ Examples:
   bc integrity diff monday.jsonl friday.jsonl
   bc integrity restore --from=/mnt/backup /srv /var/lib/bc/srv.jsonl.zst
 
-Exit codes: 0 same, 1 something differs or could not be read, 2 refused or impossible, 3 damage
+Exit codes: 0 same, 1 something differs or could not be read, 2 refused or impossible, 3 damage \
 suspected (content changed while size and time did not), 130 or 143 ended by a signal.";
 
 /// Record trees, verify them, tell bitrot from edits
@@ -52,9 +52,9 @@ pub enum IntegrityCommand {
     Import(Box<ImportArgs>),
     /// Repair a tree from copies of it
     Restore(Box<RestoreArgs>),
-    /// Merge the manifests of several readers with --shard
+    /// Merge the manifests of the parts made with --shard
     Merge(Box<MergeArgs>),
-    /// Print SQL that asks DuckDB or Spark about many manifests
+    /// Print SQL queries over many manifests, for DuckDB or Spark
     Sql(Box<SqlArgs>),
 }
 
@@ -82,10 +82,10 @@ pub struct ManifestArgs {
     pub shard: Option<Shard>,
     /// Continue an interrupted run with the same --output
     ///
-    /// A run with --output=FILE that lasts 10 seconds keeps a journal, FILE.partial, until it is done. Of
-    /// files that are since unchanged (inode, size, mtime, ctime) it has the digests, and they are not read
-    /// again. ROOT and options have to be the same. Without --resume such a journal stays
-    /// until the run has a better one of its own, or is done, and then gets another name.
+    /// A run with --output=FILE that lasts 10 seconds keeps a journal, FILE.partial, until it is done. It
+    /// holds the digests of the files read so far; those unchanged since (inode, size, mtime, ctime) are not
+    /// read again. ROOT and options have to be the same. Without --resume an existing journal stays until the
+    /// new run has recorded more itself or is done, and is then renamed.
     #[arg(long, requires = "output")]
     pub resume: bool,
     /// The directory to record
@@ -106,7 +106,7 @@ Examples:
   bc integrity verify --ignore=uid,gid /mnt/restored srv.jsonl
   bc integrity verify --format=html --output=srv.html /srv srv.jsonl
 
-Lines: + added, - removed, > moved (a renamed directory is one), ~m metadata, ~c modified, !! damaged,
+Lines: + added, - removed, > moved (a renamed directory is one), ~m metadata, ~c modified, !! damaged, \
 ?? unreadable or not mounted, ~t replaced by another kind.")]
 pub struct VerifyArgs {
     /// strict, content or meta
@@ -160,7 +160,7 @@ Examples:
   bc integrity diff /srv /mnt/backup/srv             are these two directories the same?
   bc integrity diff srv.jsonl /mnt/backup/srv
 
-A directory is read as 'bc integrity manifest' reads it, with the algorithm and the filters of the manifest on
+A directory is read as 'bc integrity manifest' reads it, with the algorithm and the filters of the manifest on \
 the other side.")]
 pub struct DiffArgs {
     /// text, json or html
@@ -213,10 +213,10 @@ pub struct UpdateArgs {
     pub format: ChangeFormat,
     /// Also read again the least recently verified part: 5%, 20G, 30m or 2h
     ///
-    /// Files whose size, times and inode are unchanged are otherwise not read. A part each night reads
-    /// the whole tree in the end: files tried longest ago come first, with any result. Damage
-    /// is reported by every update until the file is found right, and never recorded as right by itself.
-    /// A bare number is bytes, from 4096 on: 20 is refused, since it is 20% or 20B.
+    /// Files whose size, times and inode are unchanged are otherwise not read. Reading a part each night
+    /// covers the whole tree in time: files tried longest ago come first, and so do those that failed. Every
+    /// update reports damage until the file is found intact, and never records it as correct by itself. A
+    /// bare number is bytes, from 4096 on: 20 is refused, as it could mean 20% or 20B.
     #[arg(add = Configurable, long, value_name = "PART")]
     pub reread: Option<String>,
     /// Leave the manifest as it is if more than N of its entries, or P% of them, have changed
@@ -227,7 +227,7 @@ pub struct UpdateArgs {
     /// --max-changed=100%.
     #[arg(add = Configurable, long, value_name = "N|P%")]
     pub max_changed: Option<ChangeLimit>,
-    /// Record the present content of damaged files, and of what may be damaged, as right
+    /// Record the present content of damaged and possibly damaged files as correct
     #[arg(long)]
     pub accept_damaged: bool,
     /// Accept a truncated manifest, or continue where the root or a disk below it looks unmounted or is
@@ -279,7 +279,7 @@ Examples:
   bc integrity import --output=srv.jsonl SHA256SUMS; bc integrity verify --mode=content /srv srv.jsonl
   bc integrity import --strip-prefix=/srv --output=srv.jsonl.zst hashdeep.txt")]
 pub struct ImportArgs {
-    /// Algorithm of the digests, where the lines do not tell or name several
+    /// Algorithm of the digests, where the lines name none or several
     #[arg(short = 't', long, alias = "type", value_name = "ALG")]
     pub algorithm: Option<Algorithm>,
     /// Directory that all paths lie in, taken off their front
@@ -308,8 +308,8 @@ Examples:
   bc integrity merge -o srv.jsonl.zst srv.1 srv.2
   bc integrity merge --check incoming/*.jsonl.zst    is each of them whole and unaltered?
 
-A part that is missing, comes twice, is of another tree or was made with other options is refused, and so
-is one that did not read a directory which the others list. A file that was moved meanwhile and is in two
+A part that is missing, occurs twice, belongs to another tree or was made with other options is refused, and so \
+is one that did not read a directory which the others list. A file that was moved meanwhile and is in two \
 parts is reported, and the exit code is 1. Lists of 'bc hash --shard=I/N --format=jsonl' are put together too.")]
 pub struct MergeArgs {
     /// Check the manifests, those of whole trees too, and write nothing
@@ -334,7 +334,7 @@ Examples:
   bc integrity sql --query=growth --param from=2026-01-01 --param to=2026-02-01 'fleet/*.jsonl' | duckdb
   bc integrity sql --engine=spark 'hdfs:///fleet/*.jsonl' > views.sql
 
-Queries, and what each leaves open (all: limit, algorithm):
+Queries and their parameters (all have limit and algorithm):
   duplicates   content in more than one place               min_size
   unprotected  content in one place only, or in no backup   min_size, backups
   lost         content of older manifests that is gone      min_size, backups
@@ -344,10 +344,11 @@ Queries, and what each leaves open (all: limit, algorithm):
   growth       files and bytes more than at an earlier time from, to
   find         where a digest or a path is                  digest, path
 
-Of each root of a machine, and place, the newest complete manifest counts, an update by its own time. Entries
-that it records as damaged, unreadable or not mounted are no copies. A table of entries in no answer comes first
-(of duckdb on standard error); duckdb shows whole tables with -csv. from=DATE is its beginning, to=DATE its end. Manifests are claims of the hosts that made them: check what arrives with
-'bc integrity merge --check'.")]
+For each root of a machine, and place, the newest complete manifest counts; an update has the date of the \
+update. Entries that it records as damaged, unreadable or not mounted do not count as copies. A table of the \
+entries that no answer contains comes first (from duckdb, on standard error); duckdb shows whole tables with \
+-csv. from=DATE means the start of that day, to=DATE its end. Manifests are claims of the hosts that made \
+them: check those that arrive with 'bc integrity merge --check'.")]
 pub struct SqlArgs {
     /// duckdb or spark
     #[arg(
@@ -369,7 +370,7 @@ pub struct SqlArgs {
     /// Parameter of the query (repeatable)
     #[arg(long = "param", value_name = "KEY=VALUE")]
     pub params: Vec<OsString>,
-    /// Files, or patterns as the engine has them, which are not opened here
+    /// Files, or patterns in the engine's syntax; bc does not open them
     #[arg(value_name = "MANIFEST", required = true)]
     pub manifests: Vec<OsString>,
     #[command(flatten)]

@@ -56,11 +56,11 @@ pub enum LogFormat {
 pub struct Common {
     /// auto, mono (one), compute (one per core), io (one per logical CPU) or a number up to 1024
     ///
-    /// auto begins with as many as the work is known to deserve, takes more as files and bytes turn up,
-    /// at most one per logical CPU, and up to 128 while they wait, as long as more of them finish more:
-    /// in a walk, in copy and prune, and with small files on a file system that does not say when it
-    /// will make them wait (FUSE, overlays). Results never depend on it. Affinity masks and CPU quotas
-    /// are respected.
+    /// auto starts with as many threads as the known work needs, and adds more as files and bytes turn up: at
+    /// most one per logical CPU, or up to 128 while threads wait, as long as more of them get more done. That
+    /// happens in a walk, in copy and prune, and with small files on a file system that does not report when
+    /// it will make them wait (FUSE, overlays). Results never depend on it. Affinity masks and CPU quotas are
+    /// respected.
     #[arg(
         add = Configurable,
         short = 'j',
@@ -84,16 +84,16 @@ pub struct Common {
         hide_possible_values = true
     )]
     pub io: Reader,
-    /// Most memory for buffers and per-file state, e.g. 256M
+    /// Limit on memory for buffers and per-file state, e.g. 256M
     ///
-    /// A job that does not fit is refused before anything is changed or printed, with the least that
-    /// works.
+    /// A job that does not fit is refused before anything is changed or printed, and the message gives the
+    /// least budget that works.
     #[arg(add = Configurable, long, value_name = "SIZE")]
     pub memory_budget: Option<Size>,
-    /// Most bytes a second that are read, or written by a copy, e.g. 20M: leaves the disk to others
+    /// Limit on the bytes read per second, or written by a copy, e.g. 20M: keeps the disk usable for others
     ///
-    /// All threads together keep to it, averaged over pieces of files. The bytes of a copy count as they are
-    /// written, once for each destination.
+    /// The limit is for all threads together, averaged over pieces of files. The bytes of a copy count as
+    /// they are written, once for each destination.
     #[arg(add = Configurable, long, value_name = "SIZE")]
     pub rate: Option<Size>,
     /// Status line on stderr: auto (on a terminal only), always or never
@@ -123,8 +123,9 @@ pub struct Common {
     pub quiet: bool,
     /// Say more: phases with counts and times (-v), decisions with their reasons (-vv)
     ///
-    /// -vv adds where settings come from, which instruction sets and readers are used, why so many threads
-    /// and no more, what each file system is taken for, and each path that was left out with the reason.
+    /// -vv adds where settings come from, which instruction sets and readers are used, how the number of
+    /// threads was chosen, which properties of each file system are assumed, and each path that was left out,
+    /// with the reason.
     #[arg(add = Configurable, short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Messages on stderr as text, or as json: one object a line

@@ -25,7 +25,7 @@ Tasks:
       bc copy --verify=media SOURCE... DESTINATION
   Move, and lose nothing
       bc move SOURCE... DESTINATION
-  Watch an archive for bitrot, and repair it
+  Check an archive for bitrot, and repair it
       bc integrity manifest --output=FILE DIR       once
       bc integrity update --reread=5% DIR FILE      every night
       bc integrity restore --from=BACKUP DIR FILE   after damage
@@ -49,7 +49,7 @@ const EXIT_CODES: &str = "
 Exit codes:
   0           All done, and nothing differs
   1           Something differs, failed verification or could not be read
-  2           Wrong usage, or what was asked could not be done
+  2           Wrong usage, or the request could not be carried out
   3           bc integrity: damage suspected
   130, 143    Ended by SIGINT (Ctrl-C) or SIGTERM
 ";

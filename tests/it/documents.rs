@@ -20,7 +20,7 @@ fn readme_says_which_rust_is_needed() {
     let (_, needed) = manifest.split_once("\nrust-version = \"").unwrap();
     let (needed, _) = needed.split_once('"').unwrap();
     assert!(
-        README.contains(&format!("It needs Rust {needed} or later")),
+        README.contains(&format!("need Rust {needed} or later")),
         "{needed}"
     );
 }

@@ -49,9 +49,9 @@ pub struct SearchArgs {
     pub across_roots: bool,
     /// Keep digests for the next run, in FILE or below $XDG_CACHE_HOME/bc; they never authorise a change
     ///
-    /// A record counts only for a file whose device, inode, size and times are what they were. Not used
-    /// where those may stand for other content: FUSE, network file systems, FAT, images. A FILE that
-    /// is there and no cache of yours is refused and left as it is.
+    /// A record counts only for a file whose device, inode, size and times are unchanged. The cache is not
+    /// used where these do not prove the content: FUSE, network file systems, FAT, images. An existing FILE
+    /// that is not a cache of yours is refused and left unchanged.
     #[arg(
         add = Configurable,
         long,

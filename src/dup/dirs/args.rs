@@ -30,10 +30,10 @@ Examples:
   bc dup dirs --ignore-names --format=json ~/Music
   bc dup dirs --format=html --output=dirs.html /srv
 
-Equal directories have the same files, links and empty directories at the same paths; owners, modes and
-times do not count, and empty files do. Only the largest are listed: groups that follow from their equality are
-left out. Then come directories all of whose contents are in another one, then those groups of files that
-no group of directories covers. A directory that could not be read whole, was changed meanwhile, or in
+Equal directories have the same files, links and empty directories at the same paths; owners, modes and \
+times do not count, and empty files do. Only the largest are listed: groups that follow from their equality are \
+left out. Then come directories all of whose contents are in another one, then those groups of files that \
+no group of directories covers. A directory that could not be read whole, was changed meanwhile, or in \
 which something is mounted is not compared, nor is one above it, and they are listed.")]
 pub struct DirsArgs {
     /// Compare the contents of directories, regardless of names and places in them

@@ -34,7 +34,7 @@ Examples:
   bc dup unique -0 DIR --reference=/srv | rsync -a -0 --files-from=- / /srv/new/
   bc dup unique DIR                                     files that have no equal among themselves
 
-Exit codes: 0 every content is in a reference; 1 some is not, or something was not looked at or could
+Exit codes: 0 every content is in a reference; 1 some is not, or something was not looked at or could \
 not be read; 2 no answer. Files left out by --exclude are only counted.")]
 pub struct UniqueArgs {
     /// text, json, jsonl or csv

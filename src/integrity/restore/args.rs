@@ -17,23 +17,23 @@ Examples:
   bc integrity restore --from=/mnt/backup --from=/mnt/old /srv srv.jsonl
   bc integrity restore --only=damaged --from=/mnt/backup /srv srv.jsonl
 
-The tree is verified first. Damaged and missing files are copied from any source that has them, from the same path or
-under any other name, and compared with the manifest before they take their place. The damaged file stays beside it
+The tree is verified first. Damaged and missing files are copied from any source that has them, from the same path or \
+under any other name, and compared with the manifest before they take their place. The damaged file stays beside the new one \
 as NAME.damaged-DIGEST. Nothing is removed, and files that were moved or edited are left as they are.
 
-Exit codes: 0 all is repaired; 1 some is not: no copy has it, or it failed; 2 refused or impossible, or the file
-system takes no more; 130 or 143 ended by SIGINT or SIGTERM.")]
+Exit codes: 0 everything was repaired; 1 something was not: no copy contains it, or its repair failed; 2 refused or \
+impossible, or the file system is full or read-only; 130 or 143 ended by SIGINT or SIGTERM.")]
 pub struct RestoreArgs {
     /// A copy that may have the lost files, a tree or a single file (repeatable)
     ///
     /// The same path is tried in each first, then any file of the recorded size and digest. Links are not
-    /// followed. It may be the tree itself, hold it or lie in it.
+    /// followed. A copy may be the tree itself, contain it, or lie in it.
     #[arg(long, value_name = "DIR")]
     pub from: Vec<OsString>,
-    /// Losses to restore, with commas between: damaged, removed, modified
+    /// Losses to restore, separated by commas: damaged, removed, modified
     ///
-    /// damaged: other content behind the same size and time, or a medium that cannot give it; removed: gone;
-    /// modified: edited, which is brought back only if that is asked for.
+    /// damaged: other content behind the same size and time, or unreadable on the medium; removed: missing;
+    /// modified: edited, restored only if you list it here.
     #[arg(
         long,
         value_name = "WHAT",
