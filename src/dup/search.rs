@@ -62,7 +62,7 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<SearchResu
         plan.walk,
     )?;
     let listing = session.listing(&plan.roots, plan.walk, &plan.walk_options)?;
-    session.note_unreached(&listing, &plan.roots);
+    session.refuse_unreached(&listing, &plan.roots)?;
     plan.references.check().map_err(|error| {
         let text = format!("--reference={error}");
         session.fatal(Diagnostic::from(&error).worded(text))

@@ -4,6 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use bc_digest::{Algorithm, Plain};
 use bc_edit::output::takes_at_once;
 use bc_find::dirs::DirDigests;
 use bc_fs::quote::{shell_path, shell_word};
@@ -18,6 +19,7 @@ use super::stdin;
 use crate::files::lists::ListKind;
 use crate::files::output::Output;
 use crate::files::overlap::Given;
+use crate::parse::args::is_dash;
 use crate::report::{Exit, details};
 use crate::session::progress::{Display, counted};
 use crate::session::resume::{self, Recorded};
@@ -51,8 +53,12 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
         true => None,
         false => Some(session.listing(&plan.roots, &args.walk, &walk)?),
     };
-    if let Some(listing) = listing.as_ref().filter(|_| !plan.stdin) {
-        session.note_unreached(listing, &plan.roots);
+    if let Some(listing) = listing.as_ref().filter(|_| !plan.stdin)
+        && let Err(exit) = session.refuse_unreached(listing, &plan.roots)
+    {
+        display.stop();
+        recorded.iter().for_each(|recorded| recorded.left(&session));
+        return Ok(session.end(exit));
     }
     let hashes = hash(
         &plan,
@@ -101,7 +107,8 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
         }
     };
     // What went to a device is not there to be read.
-    let file = args.output.as_deref().filter(|file| !takes_at_once(file));
+    let is_file = |file: &&Path| !is_dash(file.as_os_str()) && !takes_at_once(file);
+    let file = args.output.as_deref().filter(is_file);
     if let Some(file) = file.filter(|_| exit == Exit::Done) {
         session
             .report
@@ -117,11 +124,18 @@ fn written(file: &Path, args: &HashArgs, plan: &HashPlan<'_>, hashes: Option<&Ha
     let files = counted(files + u64::from(plan.stdin), "file", "files");
     let base = match (args.relative, args.paths.as_slice()) {
         (false, _) => Some(String::new()),
-        (true, [root]) => Some(format!("--base={} ", shell_word(root.as_bytes()))),
+        (true, [root]) if Path::new(root).is_dir() => {
+            Some(format!("--base={} ", shell_word(root.as_bytes())))
+        }
         (true, _) => None,
     };
     // What was read from a pipe is not there any more, and directories have no line in a list.
-    let is_list = matches!(plan.format, HashFormat::Gnu | HashFormat::Bsd);
+    let is_hex = |algorithm: &Algorithm| algorithm.plain() == Plain::Hex;
+    let is_list = match plan.format {
+        HashFormat::Gnu => plan.algorithms.iter().all(is_hex),
+        HashFormat::Bsd => true,
+        _ => false,
+    };
     let is_checked = is_list && plan.end == End::Newline && !plan.stdin && !plan.dirs;
     let checks = base.filter(|_| is_checked);
     let next = checks.map_or(String::new(), |base| {

@@ -28,6 +28,7 @@ use crate::files::input::{Input, is_stdin};
 use crate::files::lists::ListKind;
 use crate::files::output::Output;
 use crate::files::overlap::Given;
+use crate::parse::args::is_dash;
 use crate::report::diagnostic::Diagnostic;
 use crate::report::{Exit, details};
 use crate::session::progress::{counted, size};
@@ -71,7 +72,10 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     recorded.iter().for_each(|recorded| recorded.done(&session));
     report_created(&mut session, &created);
     let exit = session.report.exit();
-    if let Some(file) = file.filter(|file| exit == Exit::Done && !takes_at_once(file)) {
+    // A part is verified once it is merged with the others.
+    let is_whole = exit == Exit::Done && args.shard.is_none();
+    let is_file = |file: &&Path| !is_dash(file.as_os_str()) && !takes_at_once(file);
+    if let Some(file) = file.filter(is_file).filter(|_| is_whole) {
         session.report.closing(|| {
             let (path, root) = (file.as_os_str().as_bytes(), args.root.as_bytes());
             format!(
@@ -281,8 +285,12 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     let Some(updated) = updated else {
         return Ok(session.end(Exit::Done));
     };
-    if let Err(error) = report.into_inner().end(&updated.summary) {
-        return done_or(session, error.into());
+    match report.into_inner().end(&updated.summary) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            return done_or(session, error.into());
+        }
+        // The manifest is in place, whether a reader is still there or not.
+        Ok(()) | Err(_) => {}
     }
     report_updated(&mut session, &updated);
     let refused = updated.refused;

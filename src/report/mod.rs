@@ -68,9 +68,8 @@ pub struct Report {
     quiet: bool,
     verbosity: u8,
     failures: AtomicU64,
-    /// True if the run is a fatal failure: results that stdout did not take, or nothing that could
-    /// be worked on.
-    is_fatal: AtomicBool,
+    /// Results that stdout did not take.
+    lost: AtomicBool,
 }
 
 impl Report {
@@ -82,7 +81,7 @@ impl Report {
             quiet: common.quiet,
             verbosity: common.verbose,
             failures: AtomicU64::new(0),
-            is_fatal: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
         }
     }
 
@@ -96,13 +95,8 @@ impl Report {
     /// Reports results that could not be written: the run is a fatal failure, even if all its work
     /// was done.
     pub fn unwritten(&self, what: impl Into<Diagnostic>) {
-        self.impossible();
+        self.lost.store(true, Ordering::Relaxed);
         self.problem(what);
-    }
-
-    /// Notes that what was asked could not be done, beside the failures that say why.
-    pub fn impossible(&self) {
-        self.is_fatal.store(true, Ordering::Relaxed);
     }
 
     /// Reports something that is no failure; hidden by `-q`.
@@ -164,7 +158,7 @@ impl Report {
 
     /// Returns [`Exit::Fatal`] if what was asked could not be done, else [`Exit::Differs`] if anything failed.
     pub fn exit(&self) -> Exit {
-        if self.is_fatal.load(Ordering::Relaxed) {
+        if self.lost.load(Ordering::Relaxed) {
             Exit::Fatal
         } else if self.failures() == 0 {
             Exit::Done

@@ -370,16 +370,17 @@ impl Session {
         Ok(listing)
     }
 
-    /// Notes if none of the roots could be reached: then the run could not do what was asked, where
-    /// one of several that is missing is a failure like others.
-    pub fn note_unreached(&self, listing: &Listing, roots: &[OsString]) {
+    /// Ends a run of which none of the roots could be reached: what was asked cannot be done, and the
+    /// result of an earlier run stays as it is. One of several that is missing is a failure like others.
+    pub fn refuse_unreached(&self, listing: &Listing, roots: &[OsString]) -> Outcome<()> {
         if roots.is_empty() || !listing.is_empty() {
-            return;
+            return Ok(());
         }
         let missing = listing.errors().iter().filter(|error| error.op() == "stat");
         let missing: HashSet<&[u8]> = missing.map(bc_walk::Error::path).collect();
-        if roots.iter().all(|root| missing.contains(root.as_bytes())) {
-            self.report.impossible();
+        match roots.iter().all(|root| missing.contains(root.as_bytes())) {
+            true => Err(Exit::Fatal),
+            false => Ok(()),
         }
     }
 

@@ -131,12 +131,22 @@ fn a_copy_names_the_command_that_verifies_it() {
     let verify = "'bc integrity verify ./-to ./-to/.bc-copy-manifest.jsonl' compares";
     assert!(text.contains(verify), "{text}");
     // What went to the terminal is not there to be read.
+    // Nor is a part of a manifest verified, nor a list that no check reads.
     for line in [
         "copy --manifest=/dev/stdout one.jsonl two.jsonl",
         "integrity manifest --output=/dev/stdout to",
+        "integrity manifest --output=- to",
+        "integrity manifest --shard=1/2 --output=part to",
+        "hash --output=- to",
+        "hash --type=crc --output=crc to",
+        "hash --relative --output=one one.jsonl",
     ] {
         let text = shown(&t, line);
-        assert!(!text.contains("bc integrity verify"), "{text}");
+        let names = |command| text.contains(command);
+        assert!(
+            !names("bc integrity verify") && !names("bc hash check"),
+            "{text}"
+        );
     }
 }
 

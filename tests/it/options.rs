@@ -368,6 +368,21 @@ fn nothing_that_was_named_is_there() {
     t.bc_line("hash gone -").stdin("abc").go().code(1);
 }
 
+/// An earlier list stays where nothing that was named is there: a disk may be unplugged.
+#[test]
+fn what_is_not_there_replaces_no_result() {
+    let t = TestTree::new();
+    t.write("list", "of before");
+    for command in [
+        "hash --output=list",
+        "dup --format=json --output=list",
+        "dup unique --output=list",
+    ] {
+        t.bc_line(&format!("{command} gone")).go().code(2);
+        assert_eq!(t.read("list"), b"of before", "{command}");
+    }
+}
+
 /// Of each option that a variable may set, the guide lists the variable.
 #[test]
 fn the_guide_lists_the_variables() {

@@ -504,7 +504,7 @@ pub enum RestoreOutcome {
 pub struct RestoreReport {
     /// Paths that are as recorded again, or would be. Empty if they went to a callback.
     pub repaired: Vec<RepairedPath>,
-    /// Paths that are not restored, since no copy has their content. Empty if they went to a callback.
+    /// Paths that are not restored, each with the reason. Empty if they went to a callback.
     pub missing: Vec<MissingPath>,
     /// Number of those.
     pub unrestored: u64,
@@ -582,7 +582,7 @@ impl RestoreReport {
         let text = match (self.unrestored, self.left) {
             (0, 0) => return Ok(self),
             (0, left) => format!("{left} paths were left"),
-            (count, _) => format!("no copy has the content of {count} paths"),
+            (count, _) => format!("{count} paths were not restored"),
         };
         Err(Error::incomplete(text, None))
     }

@@ -143,11 +143,16 @@ def _items(
     job: _native.Job[T, R], report: Optional[Report], end: list[Union[Error, tuple[R]]]
 ) -> Generator[T, None, None]:
     """Yields the items of a job; at its end `end` gets its result, or its error."""
-    while True:
-        items = job.items(report)
-        if items is None:
-            break
-        yield from items
+    try:
+        while True:
+            items = job.items(report)
+            if items is None:
+                break
+            yield from items
+    except BaseException:
+        # A signal may raise its exception here, behind any call: nobody takes further items.
+        job.leave()
+        raise
     try:
         end.append((job.result(report),))
     except Error as error:

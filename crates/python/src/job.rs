@@ -257,21 +257,26 @@ impl Job {
         }
     }
 
+    /// Asks the job to end early, without a wait for that.
+    fn leave(&self) {
+        if self.meeting.is_here() {
+            self.meeting.leave();
+        }
+    }
+
     /// Ends the job early, and waits until it has.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        if !self.meeting.is_here() {
-            return Ok(());
+        self.leave();
+        match self.meeting.is_here() {
+            true => self.wait_for_end(py),
+            false => Ok(()),
         }
-        self.meeting.leave();
-        self.wait_for_end(py)
     }
 }
 
 impl Drop for Job {
     fn drop(&mut self) {
-        if self.meeting.is_here() {
-            self.meeting.leave();
-        }
+        self.leave();
     }
 }
 

@@ -493,6 +493,18 @@ def test_an_abandoned_stream_ends_its_job(many: pathlib.Path) -> None:
         gc.enable()
 
 
+def test_an_exception_in_the_iteration_ends_the_job(many: pathlib.Path) -> None:
+    others = threads_of_jobs()
+    stream = bit_crafts.iter_copy(many, "copy", manifest=False)
+    next(stream)
+    threads = threads_of_jobs() - others
+    assert threads
+    # As a signal's handler raises it there.
+    with pytest.raises(KeyboardInterrupt):
+        stream._items.throw(KeyboardInterrupt())
+    wait_for(threads)
+
+
 def test_a_stop_ends_a_job_whose_items_are_not_taken(many: pathlib.Path) -> None:
     for start in (
         lambda cancel: bit_crafts.iter_hash(many, cancel=cancel),

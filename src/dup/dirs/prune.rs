@@ -57,7 +57,8 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
         if !session.cancel.is_cancelled() {
             session.report.summary("nothing was changed");
         }
-        return Ok(session.end(Exit::Done));
+        let exit = session.report.exit();
+        return Ok(session.end(exit));
     };
     let mut journal = match options.mode {
         RunMode::Execute if !roots.is_empty() => {

@@ -97,7 +97,7 @@ fn find(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<
     let display = display(session, &progress, &hashed);
     survey(session, args, plan)?;
     let paths = session.listing(&args.paths, &args.walk, &plan.walks[0])?;
-    session.note_unreached(&paths, &args.paths);
+    session.refuse_unreached(&paths, &args.paths)?;
     refuse_nothing(session, args, &paths)?;
     let references = match plan.directories.is_empty() {
         true => none(session)?,

@@ -622,5 +622,5 @@ fn outcomes_go_to_a_callback() {
     assert_eq!((repaired, missing), (planned.repaired, planned.missing));
     assert!(report.unrestored == 1 && !report.is_complete());
     let error = report.complete().unwrap_err();
-    assert_eq!(error.to_string(), "no copy has the content of 1 paths");
+    assert_eq!(error.to_string(), "1 paths were not restored");
 }
