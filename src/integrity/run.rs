@@ -290,7 +290,7 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
             return done_or(session, error.into());
         }
         // The manifest is in place, whether a reader is still there or not.
-        Ok(()) | Err(_) => {}
+        Ok(_) | Err(_) => {}
     }
     report_updated(&mut session, &updated);
     let refused = updated.refused;
