@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 
-use bc_fs::quote::shell_word;
+use bc_fs::quote::shell_path;
 
 use crate::files::output::Output;
 use crate::report::style::Meaning;
@@ -112,13 +112,33 @@ fn command(found: &SearchResult, paths: &[OsString]) -> Option<String> {
     }
     let roots: Vec<_> = paths
         .iter()
-        .map(|path| shell_word(path.as_bytes()))
+        .map(|path| shell_path(path.as_bytes()))
         .collect();
-    let roots = match roots.len() {
-        1..=SHORT => roots.join(" "),
-        _ => "…".to_owned(),
+    let command = "bc dup prune --action=hardlink --dry-run";
+    Some(match roots.len() {
+        1..=SHORT if !is_chosen() => format!("'{command} {}' shows how", roots.join(" ")),
+        // Without its --reference or --exclude it would be about other files.
+        _ => format!("'{command} …' shows how, with the same paths and options"),
+    })
+}
+
+/// Options that choose no files, as they begin.
+const OF_NO_CHOICE: &[&str] = &[
+    "--color",
+    "--io",
+    "--log-format",
+    "--memory-budget",
+    "--progress",
+    "--threads",
+    "--verbose",
+    "-v",
+];
+
+/// Returns true if the command line has an option that may choose among the files.
+fn is_chosen() -> bool {
+    let is_choice = |word: OsString| {
+        let word = word.to_string_lossy();
+        word.starts_with('-') && !OF_NO_CHOICE.iter().any(|known| word.starts_with(known))
     };
-    Some(format!(
-        "'bc dup prune --action=hardlink --dry-run {roots}' shows how"
-    ))
+    std::env::args_os().skip(1).any(is_choice)
 }

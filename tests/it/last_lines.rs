@@ -192,5 +192,12 @@ fn the_question_shows_what_would_go() {
                     --dry-run lists every step and changes nothing.\nDelete 7 files";
     assert!(text.contains(expected), "{text}");
     let whole = shown(&t, "dup d");
-    assert!(whole.contains("shows how"), "{whole}");
+    assert!(whole.contains("--dry-run d' shows how"), "{whole}");
+    // A command without the user's reference would be about other files.
+    t.write("e/a", "abc");
+    for option in ["--reference=e", "--exclude=x", "--no-hidden", "-x"] {
+        let whole = shown(&t, &format!("dup {option} d"));
+        let told = "--dry-run …' shows how, with the same paths and options";
+        assert!(whole.contains(told), "{option}: {whole}");
+    }
 }
