@@ -5,6 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use bc_fs::lease;
 use bc_testkit::{NOBODY, Seen, Sweep, TestTree, full_disk, is_root, left_out, loop_disk, seen};
 
 use crate::common::{BC, Bc};
@@ -186,10 +187,7 @@ fn a_file_that_is_open_for_writing_stays() {
         .open(t.join("r/a/large"))
         .unwrap();
     let probe = File::open(t.join("r/a/large")).unwrap();
-    if !matches!(
-        bc_fs::lease::take(&probe),
-        Err(bc_fs::lease::Refused::Writer)
-    ) {
+    if !matches!(lease::take(&probe), Err(lease::Refused::Writer)) {
         return left_out("there are no leases here");
     }
     drop(probe);
@@ -199,11 +197,7 @@ fn a_file_that_is_open_for_writing_stays() {
         .stderr_has("r/a/large: remove: stays: it is open for writing");
     assert_eq!(t.read("r/a/large").len(), 200_000);
     drop(writer);
-    // A child that another test has forked meanwhile has it until it starts its program.
-    let is_open = || bc_fs::lease::take(File::open(t.join("r/a/large")).unwrap()).is_err();
-    while is_open() {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
+    wait_for_writers(&t.join("r"));
     t.bc_line(&line).go().code(0);
     assert!(!t.exists("r"));
 }
@@ -364,6 +358,27 @@ fn directories_go_only_when_they_are_empty() {
     assert!(to.join("a/file").exists() && !to.join("a/large").exists());
 }
 
+/// Waits until no file of a tree is open for writing: a child that another test has forked meanwhile
+/// has it until it starts its program.
+fn wait_for_writers(dir: &Path) {
+    let is_open = |path: &Path| {
+        let file = File::open(path);
+        file.is_ok_and(|file| matches!(lease::take(&file), Err(lease::Refused::Writer)))
+    };
+    let entries = std::fs::read_dir(dir).into_iter().flatten();
+    for entry in entries.filter_map(Result::ok) {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => wait_for_writers(&entry.path()),
+            Ok(kind) if kind.is_file() => {
+                while is_open(&entry.path()) {
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 fn killed_at_calls(make: fn() -> TestTree, mut sweep: Sweep, more: &str) {
     if !strace::is_able() {
         return;
@@ -382,6 +397,7 @@ fn killed_at_calls(make: fn() -> TestTree, mut sweep: Sweep, more: &str) {
         let is_over = !t.exists("r") && litter(&t).is_empty();
         if !is_over {
             assert!(killed, "{context}: {first}");
+            wait_for_writers(&t.join("r"));
             let out = t.bc_line(&line).go();
             assert_eq!(out.status.code(), Some(0), "{context}: {out}");
         }
