@@ -6,11 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use bc_copy::{Copied, Event, Moved};
-use bc_edit::output::takes_at_once;
 use bc_fs::Escaped;
 use bc_fs::quote::shell_path;
 
-use crate::files::output::{Output, OutputLines};
+use crate::files::output::{Output, OutputLines, is_readable_again};
 use crate::report::Exit;
 use crate::report::style::Meaning;
 use crate::session::Session;
@@ -57,7 +56,7 @@ fn write(
 
 /// Prints the command that compares a copy in `place` with its manifest, unless that went to a stream.
 fn how_to_verify(session: &Session, place: &OsStr, manifest: &[u8]) {
-    if takes_at_once(OsStr::from_bytes(manifest)) {
+    if !is_readable_again(Path::new(OsStr::from_bytes(manifest))) {
         return;
     }
     session.report.closing(|| {

@@ -131,14 +131,16 @@ const OF_NO_CHOICE: &[&str] = &[
     "--progress",
     "--threads",
     "--verbose",
-    "-v",
 ];
 
 /// Returns true if the command line has an option that may choose among the files.
 fn is_chosen() -> bool {
     let is_choice = |word: OsString| {
         let word = word.to_string_lossy();
-        word.starts_with('-') && !OF_NO_CHOICE.iter().any(|known| word.starts_with(known))
+        let is_known = OF_NO_CHOICE.iter().any(|known| word.starts_with(known));
+        // Of short ones -v alone, however often.
+        let is_more = |short: &str| short.chars().any(|letter| letter != 'v');
+        !is_known && word.strip_prefix('-').is_some_and(is_more)
     };
     std::env::args_os().skip(1).any(is_choice)
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use bc_edit::atomic::AtomicFile;
-use bc_edit::output::{OutputFile, descriptor};
+use bc_edit::output::{OutputFile, descriptor, takes_at_once};
 use bc_fs::PathError;
 use bc_fs::place::Place;
 use bc_fs::safe::{SafeWriter, Style};
@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
-use crate::parse::args::Choice;
+use crate::parse::args::{Choice, is_dash};
 use crate::report::diagnostic::Diagnostic;
 use crate::report::style::{Meaning, OFF, colored};
 use crate::session::progress::Shared;
@@ -307,6 +307,12 @@ impl Write for Output {
 /// Returns a failed write with the name of the output, for code that has only the error.
 fn named(name: &OsStr, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), PathError::new(name, "write", error))
+}
+
+/// Returns true if what was written to a target can be read there again: standard output, pipes and
+/// terminals have passed it on.
+pub fn is_readable_again(target: &Path) -> bool {
+    !is_dash(target.as_os_str()) && !takes_at_once(target)
 }
 
 /// Writes a small file atomically (metrics).

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bc_digest::{Algorithm, Plain};
-use bc_edit::output::takes_at_once;
 use bc_find::dirs::DirDigests;
 use bc_fs::quote::{shell_path, shell_word};
 use bc_hash::{HashOptions, HashProgress, Hashes};
@@ -17,9 +16,8 @@ use super::output::{self, Hashed};
 use super::plan::HashPlan;
 use super::stdin;
 use crate::files::lists::ListKind;
-use crate::files::output::Output;
+use crate::files::output::{Output, is_readable_again};
 use crate::files::overlap::Given;
-use crate::parse::args::is_dash;
 use crate::report::{Exit, details};
 use crate::session::progress::{Display, counted};
 use crate::session::resume::{self, Recorded};
@@ -106,9 +104,10 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
             exit
         }
     };
-    // What went to a device is not there to be read.
-    let is_file = |file: &&Path| !is_dash(file.as_os_str()) && !takes_at_once(file);
-    let file = args.output.as_deref().filter(is_file);
+    let file = args
+        .output
+        .as_deref()
+        .filter(|file| is_readable_again(file));
     if let Some(file) = file.filter(|_| exit == Exit::Done) {
         session
             .report
@@ -121,7 +120,8 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
 fn written(file: &Path, args: &HashArgs, plan: &HashPlan<'_>, hashes: Option<&Hashes>) -> String {
     let path = file.as_os_str().as_bytes();
     let files = hashes.map_or(0, |hashes| hashes.totals().read.files);
-    let files = counted(files + u64::from(plan.stdin), "file", "files");
+    let count = files + u64::from(plan.stdin);
+    let files = counted(count, "file", "files");
     let base = match (args.relative, args.paths.as_slice()) {
         (false, _) => Some(String::new()),
         (true, [root]) if Path::new(root).is_dir() => {
@@ -136,7 +136,7 @@ fn written(file: &Path, args: &HashArgs, plan: &HashPlan<'_>, hashes: Option<&Ha
         HashFormat::Bsd => true,
         _ => false,
     };
-    let is_checked = is_list && plan.end == End::Newline && !plan.stdin && !plan.dirs;
+    let is_checked = is_list && count > 0 && plan.end == End::Newline && !plan.stdin && !plan.dirs;
     let checks = base.filter(|_| is_checked);
     let next = checks.map_or(String::new(), |base| {
         format!("; 'bc hash check {base}{}' verifies them", shell_path(path))

@@ -7,7 +7,6 @@ use std::io::{self, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use bc_edit::output::takes_at_once;
 use bc_fs::PathError;
 use bc_fs::quote::shell_path;
 use bc_hash::Totals;
@@ -26,9 +25,8 @@ use super::output::{Changes, Marked, conclude, own_files, write_manifest};
 use super::plan;
 use crate::files::input::{Input, is_stdin};
 use crate::files::lists::ListKind;
-use crate::files::output::Output;
+use crate::files::output::{Output, is_readable_again};
 use crate::files::overlap::Given;
-use crate::parse::args::is_dash;
 use crate::report::diagnostic::Diagnostic;
 use crate::report::{Exit, details};
 use crate::session::progress::{counted, size};
@@ -74,8 +72,7 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     let exit = session.report.exit();
     // A part is verified once it is merged with the others.
     let is_whole = exit == Exit::Done && args.shard.is_none();
-    let is_file = |file: &&Path| !is_dash(file.as_os_str()) && !takes_at_once(file);
-    if let Some(file) = file.filter(is_file).filter(|_| is_whole) {
+    if let Some(file) = file.filter(|file| is_whole && is_readable_again(file)) {
         session.report.closing(|| {
             let (path, root) = (file.as_os_str().as_bytes(), args.root.as_bytes());
             format!(

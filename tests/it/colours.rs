@@ -12,7 +12,7 @@ const DIM: &str = "\x1b[2m";
 const OFF: &str = "\x1b[0m";
 
 /// What the terminal gets, carriage returns taken away.
-fn shown(t: &TestTree, line: &str, variables: &[(&str, &str)]) -> String {
+pub fn shown(t: &TestTree, line: &str, variables: &[(&str, &str)]) -> String {
     let mut run = t.bc_line(line).env("TERM", "xterm");
     for (name, value) in variables {
         run = run.env(name, value);

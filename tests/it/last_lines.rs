@@ -3,15 +3,12 @@
 
 use bc_testkit::{Pty, TestTree};
 
+use crate::colours;
 use crate::common::Bc;
 
-/// What a terminal of stdout and stderr gets.
+/// What a terminal without colours gets.
 fn shown(t: &TestTree, line: &str) -> String {
-    let run = t.bc_line(line).env("NO_COLOR", "1").env("TERM", "xterm");
-    let (_, bytes) = Pty::new(200, 50).start_in(run.command()).end();
-    String::from_utf8_lossy(&bytes)
-        .replace('\r', "")
-        .replace("\x1b[J", "")
+    colours::shown(t, line, &[("NO_COLOR", "1")])
 }
 
 fn tree() -> TestTree {
@@ -140,6 +137,7 @@ fn a_copy_names_the_command_that_verifies_it() {
         "hash --output=- to",
         "hash --type=crc --output=crc to",
         "hash --relative --output=one one.jsonl",
+        "hash --output=none --include=none to",
     ] {
         let text = shown(&t, line);
         let names = |command| text.contains(command);
@@ -195,7 +193,7 @@ fn the_question_shows_what_would_go() {
     assert!(whole.contains("--dry-run d' shows how"), "{whole}");
     // A command without the user's reference would be about other files.
     t.write("e/a", "abc");
-    for option in ["--reference=e", "--exclude=x", "--no-hidden", "-x"] {
+    for option in ["--reference=e", "--exclude=x", "--no-hidden", "-x", "-vx"] {
         let whole = shown(&t, &format!("dup {option} d"));
         let told = "--dry-run …' shows how, with the same paths and options";
         assert!(whole.contains(told), "{option}: {whole}");

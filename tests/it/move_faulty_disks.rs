@@ -1,8 +1,8 @@
 //! `bc move` to disks that lose what was written, or cannot be read: no source goes for such a copy.
 
 use bc_testkit::{
-    Behaviour, DiskLoss, FAILING, FuseDisk, RequestKind, Sweep, TestTree, UNSTORABLE, fuse_disk,
-    left_out, seen,
+    Behaviour, DiskLoss, FAILING, FuseDisk, Point, RequestKind, Sweep, TestTree, UNSTORABLE,
+    fuse_disk, left_out, seen,
 };
 use rustix::io::Errno;
 
@@ -83,7 +83,7 @@ fn a_copy_with_other_bytes_keeps_its_source() {
 }
 
 /// Kinds of requests at which a disk is unplugged, with the names that a sweep has for them.
-pub const KINDS: [(&str, RequestKind); 9] = [
+const KINDS: [(&str, RequestKind); 9] = [
     ("lookup", RequestKind::Lookup),
     ("attributes", RequestKind::Attributes),
     ("change", RequestKind::Change),
@@ -94,6 +94,30 @@ pub const KINDS: [(&str, RequestKind); 9] = [
     ("sync", RequestKind::Sync),
     ("list", RequestKind::List),
 ];
+
+/// Runs with the disk lost at a point, and gives it back; true if it was lost.
+pub fn lost_at<T>(
+    disk: &mut FuseDisk,
+    sweep: &mut Sweep,
+    point: &Point,
+    loss: DiskLoss,
+    run: impl FnOnce() -> T,
+) -> (T, bool) {
+    let kind = KINDS.iter().find(|(name, _)| *name == point.call);
+    if let Some((_, kind)) = kind {
+        disk.lose_at(*kind, point.nth, loss);
+    }
+    disk.take_record();
+    let out = run();
+    let requests = disk.take_record();
+    let names = requests.iter().filter_map(|one| {
+        let known = KINDS.iter().find(|(_, kind)| *kind == one.kind);
+        known.map(|(name, _)| *name)
+    });
+    let is_lost = disk.regain().unwrap();
+    sweep.ran(is_lost, names.collect::<Vec<_>>());
+    (out, is_lost)
+}
 
 /// Moves or copies a tree from or to a disk that is unplugged in the middle, and again once it is
 /// back.
@@ -130,20 +154,10 @@ fn unplugged(is_source: bool, command: &str) {
             }
         };
         let line = format!("{command} {} {}", from.display(), to.display());
-        let kind = KINDS.iter().find(|(name, _)| *name == point.call);
         let loss = ways[sweep.way()];
-        if let Some((_, kind)) = kind {
-            disk.lose_at(*kind, point.nth, loss);
-        }
-        disk.take_record();
-        let out = t.bc_line(&line).go();
-        let requests = disk.take_record();
-        let names = requests.iter().filter_map(|one| {
-            let known = KINDS.iter().find(|(_, kind)| *kind == one.kind);
-            known.map(|(name, _)| *name)
+        let (out, is_lost) = lost_at(&mut disk, &mut sweep, &point, loss, || {
+            t.bc_line(&line).go()
         });
-        let is_lost = disk.regain().unwrap();
-        sweep.ran(is_lost, names.collect::<Vec<_>>());
         let context = format!("{line}: {loss:?} at {point}: {out}");
         nothing_is_lost(&real_from, &real_to, &before, &context);
         let code = out.status.code();

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::common::Bc;
 use crate::copy_trees::figures;
-use crate::move_faulty_disks::{KINDS, disk};
+use crate::move_faulty_disks::{disk, lost_at};
 
 /// Regular files and links below a directory, with what they hold.
 type Contents = BTreeMap<PathBuf, Vec<u8>>;
@@ -82,20 +82,8 @@ fn unplugged(action: &str) {
                 format!("dup prune --yes --force --keep=path:keep --action={action} {place}");
             t.bc_line(&line).go()
         };
-        let kind = KINDS.iter().find(|(name, _)| *name == point.call);
         let loss = ways[sweep.way()];
-        if let Some((_, kind)) = kind {
-            disk.lose_at(*kind, point.nth, loss);
-        }
-        disk.take_record();
-        let out = run();
-        let requests = disk.take_record();
-        let names = requests.iter().filter_map(|one| {
-            let known = KINDS.iter().find(|(_, kind)| *kind == one.kind);
-            known.map(|(name, _)| *name)
-        });
-        let is_lost = disk.regain().unwrap();
-        sweep.ran(is_lost, names.collect::<Vec<_>>());
+        let (out, is_lost) = lost_at(&mut disk, &mut sweep, &point, loss, run);
         let context = format!("{action}: {loss:?} at {point}: {out}");
         let moved = || contents(&t.join("moved"));
         let is_whole = |context: &str| {

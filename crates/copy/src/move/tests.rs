@@ -561,6 +561,14 @@ fn a_source_that_was_kept_and_edited_is_moved_once() {
     assert_eq!(fs::read(ground.at("from/edited")).unwrap(), b"the third");
 }
 
+/// Checks that a further run replaces no copy by the next log, which has the name of its source by now.
+fn the_oldest_stays(ground: &Ground, options: &MoveOptions, to: &Path) {
+    let (moved, reported) = run(options);
+    assert_eq!(moved.unwrap().failed, 1, "{reported:?}");
+    assert_eq!(fs::read(to.join("log.5")).unwrap(), b"the oldest");
+    assert_eq!(fs::read(ground.at("from/log.5")).unwrap(), b"the next");
+}
+
 /// Another file under the name of a source that stayed, as logs that rotate leave one, is not that
 /// source: the copy may be all that is left of it.
 #[test]
@@ -578,10 +586,7 @@ fn another_file_under_the_name_of_a_kept_source_replaces_nothing() {
     fs::remove_file(ground.at("outside")).unwrap();
     ground.write("from/log.4", b"the next");
     fs::rename(ground.at("from/log.4"), ground.at("from/log.5")).unwrap();
-    let (moved, reported) = run(&options);
-    assert_eq!(moved.unwrap().failed, 1, "{reported:?}");
-    assert_eq!(fs::read(to.join("log.5")).unwrap(), b"the oldest");
-    assert_eq!(fs::read(ground.at("from/log.5")).unwrap(), b"the next");
+    the_oldest_stays(&ground, &options, &to);
 }
 
 /// The same where no source was to be removed yet: logs rotate, and other programs remove the oldest.
@@ -599,10 +604,7 @@ fn another_file_under_the_name_of_a_copied_source_replaces_nothing() {
     run_cut(&options);
     assert_eq!(fs::read(to.join("log.5")).unwrap(), b"the oldest");
     fs::rename(ground.at("log.4"), ground.at("from/log.5")).unwrap();
-    let (moved, reported) = run(&options);
-    assert_eq!(moved.unwrap().failed, 1, "{reported:?}");
-    assert_eq!(fs::read(to.join("log.5")).unwrap(), b"the oldest");
-    assert_eq!(fs::read(ground.at("from/log.5")).unwrap(), b"the next");
+    the_oldest_stays(&ground, &options, &to);
 }
 
 /// On FAT, exFAT and some of FUSE every file has another number once its disk is mounted again. It may
