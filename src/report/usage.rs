@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use bc_fs::safe;
@@ -70,7 +71,7 @@ fn without_dashes(error: &mut clap::Error) {
 /// Prints a help text to stderr.
 pub fn say_help(text: &str) {
     let color = style().is_colored;
-    let text = fitted(text, std::io::stderr().is_terminal());
+    let text = fitted(text, std::io::stderr());
     let shown = text.lines().map(|line| {
         let HelpLine {
             indent,
@@ -85,10 +86,11 @@ pub fn say_help(text: &str) {
     write_stderr(&shown.collect::<String>());
 }
 
-/// Returns the text as it is; for a terminal, in lines that it has room for.
-fn fitted(text: &str, terminal: bool) -> Cow<'_, str> {
-    match terminal {
-        true => wrapped(text, 0, crate::session::progress::width()).into(),
+/// Returns the text as it is; for a terminal, in lines that it has room for. They may fill it, as
+/// clap's do, which would be broken a second time otherwise.
+fn fitted(text: &str, stream: impl AsFd + IsTerminal) -> Cow<'_, str> {
+    match stream.is_terminal() {
+        true => wrapped(text, 0, crate::session::progress::columns(stream)).into(),
         false => text.into(),
     }
 }
@@ -137,7 +139,7 @@ fn hang(line: &str, width: usize) -> usize {
 /// Prints a help text to stdout, words to type in another weight than their explanation.
 pub fn print_help(text: &str) -> Exit {
     print_by(|out| {
-        fitted(text, out.is_terminal())
+        fitted(text, std::io::stdout())
             .lines()
             .try_for_each(|line| {
                 let line = help_line(line);

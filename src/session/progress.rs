@@ -8,6 +8,7 @@ pub mod line;
 
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
@@ -268,11 +269,14 @@ impl Recent {
 /// Returns the columns that a line may fill: one is left free, where terminals differ in when they
 /// wrap.
 pub fn width() -> usize {
-    let columns = rustix::termios::tcgetwinsize(rustix::stdio::stderr())
-        .map_or(0, |size| usize::from(size.ws_col));
-    match columns {
-        0 => 79,
-        columns => columns - 1,
+    columns(rustix::stdio::stderr()) - 1
+}
+
+/// Returns the columns of a terminal; 80 of one that does not tell.
+pub fn columns(terminal: impl AsFd) -> usize {
+    match rustix::termios::tcgetwinsize(terminal) {
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+        _ => 80,
     }
 }
 

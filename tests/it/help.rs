@@ -1,6 +1,6 @@
 //! `-h`, `--help` and what is said to slips, for every command of the tree.
 
-use bc_testkit::TestTree;
+use bc_testkit::{Pty, TestTree};
 use serde_json::Value;
 
 use crate::common::Bc;
@@ -82,6 +82,30 @@ fn every_help_fits_names_all_options_and_has_an_example() {
         assert!(long.contains(&example), "{words:?}: {long}");
     }
     t.bc_line("--help").go().code(0).stdout_has("Usage: bc ");
+}
+
+/// A terminal shows help in the lines in which the parser lays it out for that width: none is broken
+/// a second time.
+#[test]
+fn help_is_broken_into_lines_once() {
+    let t = TestTree::new();
+    for (line, columns) in [
+        ("copy --help", 80),
+        ("copy -h", 80),
+        ("dup prune --help", 72),
+        ("integrity verify --help", 120),
+    ] {
+        let piped = t.bc_line(line).env("COLUMNS", columns.to_string());
+        let piped = piped.go().code(0).text();
+        let shown = t.bc_line(line).env("NO_COLOR", "1").env("TERM", "xterm");
+        let terminal = Pty::new(columns, 50);
+        let (status, bytes) = terminal.start_in(shown.command()).end();
+        assert!(status.success(), "{line}: {status}");
+        let shown = String::from_utf8(bytes).unwrap().replace("\r\n", "\n");
+        // What is no option's text has lines of its own, which may be longer than a terminal is wide.
+        let options = |text: &str| text.split("\nExample").next().unwrap().to_owned();
+        assert_eq!(options(&shown), options(&piped), "{line}, {columns} columns");
+    }
 }
 
 /// The examples of the help are lines that parse: each command word and option in them exists.
