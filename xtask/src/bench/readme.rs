@@ -90,7 +90,7 @@ fn chart(record: &BenchRecord) -> String {
     let ratios = rows.iter().map(|(_, row)| row.ratio());
     let most = ratios.fold(f64::MIN_POSITIVE, f64::max);
     let mut out = format!(
-        "```text\nTime taken by the usual tool, as a multiple of the time of bc ({}, {} CPUs, {}):\n\n",
+        "```text\nTime taken by the usual tool, as a multiple of bc's time ({}, {} CPUs, {}):\n\n",
         record.tree,
         fact(record, "CPUs allowed"),
         record.date
