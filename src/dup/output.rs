@@ -214,7 +214,7 @@ pub fn totals(session: &Session, summary: &PruneSummary, mode: RunMode, journal:
         // By its name: the last one may be another by the time that this is typed.
         let path = journal.as_os_str().as_encoded_bytes();
         session.report.summary(format_args!(
-            "journal: {}; 'bc dup undo {}' takes it back",
+            "journal: {}; 'bc dup undo {}' reverts it",
             bc_fs::escape(path),
             shell_path(path)
         ));

@@ -119,7 +119,7 @@
       if (!changes) { say('Nothing was decided yet.'); return; }
       changes.forEach(flip);
       isSaved = total.files === 0;
-      say('Taken back.');
+      say('Undone.');
       refresh();
     };
     const best = (g, better) => filesOf(g).reduce((a, b) => (better(b, a) ? b : a));

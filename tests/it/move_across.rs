@@ -305,7 +305,7 @@ fn what_is_skipped_leaves_the_destination_where_it_was() {
         let out = t.bc_line(&line).go();
         out.code(1)
             .stderr_has("r/stays: remove: stays: what has its name at the destination")
-            .stderr_has("the same command goes on");
+            .stderr_has("run the same command again");
         assert!(!disk.exists("to/r"), "{out}");
     }
     let line = line.replace("skip", "replace");
@@ -327,7 +327,7 @@ fn what_is_skipped_leaves_no_journal() {
     let out = t.bc_line(&line).go();
     out.code(1)
         .stderr_has("r/taken: remove: stays: what has its name at the destination");
-    assert!(!out.error_text().contains("goes on"), "{out}");
+    assert!(!out.error_text().contains("to resume"), "{out}");
     assert_eq!(disk.read("to/r/file"), b"content");
     assert!(litter(&t).is_empty(), "{:?}", litter(&t));
     disk.remove("to/r/taken");
@@ -338,7 +338,7 @@ fn what_is_skipped_leaves_no_journal() {
     t.write("r/one", "mine").hard_link("r/one", "r/two");
     disk.write("to/r/two", "another's");
     let out = t.bc_line(&line).go();
-    out.code(1).stderr_has("the same command goes on");
+    out.code(1).stderr_has("run the same command again");
     disk.remove("to/r/two");
     t.bc_line(&line).go().code(0);
     assert!(!t.exists("r") && litter(&t).is_empty());

@@ -371,7 +371,7 @@ fn a_full_disk() {
     out.code(2)
         .stderr_has("the tree takes no more: No space left on device")
         .stderr_has("are still to be written")
-        .stderr_has("not begun");
+        .stderr_has("not started");
     let json = t.bc_line(&format!("{line} --format=json")).go();
     let last: Value = serde_json::from_str(json.code(2).text().lines().last().unwrap()).unwrap();
     let count = |name: &str| last[name].as_u64().unwrap();

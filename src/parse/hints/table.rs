@@ -370,9 +370,9 @@ scrub => update --reread=100% :: reading all again notes the time in the manifes
 /// Words of cp, rsync, rclone, xcp and bcmr.
 const COPY: &str = r#"
 -V --verify --verify=true => --verify=read
--C --resume --append --append-verify --partial --inplace => :: the same command goes on by itself, from what is proven
---continue => :: the same command goes on by itself, from what is proven
---strict => :: what a copy goes on from is always proven (--strict-metadata is for owner, mode and times)
+-C --resume --append --append-verify --partial --inplace => :: the same command resumes by itself, from verified data
+--continue => :: the same command resumes by itself, from verified data
+--strict => :: a copy always verifies the data that it resumes from (--strict-metadata is for owner, mode and times)
 --delete --delete-before --delete-during --delete-after => :: nothing is ever removed from a destination
 --delete-excluded => :: nothing is ever removed from a destination
 --remove-source-files :: a copy removes nothing; use: bc move SOURCE... DESTINATION
@@ -400,7 +400,7 @@ const MOVE: &str = r#"
 -i --interactive -b --backup --backup= --suffix= => :: nothing is replaced unless --on-conflict says so
 -t= --target-directory= => {}
 --remove-source-files --delete-empty-src-dirs =>
--C --resume --append --append-verify --partial --inplace --continue => :: the same command goes on by itself, from what is proven
+-C --resume --append --append-verify --partial --inplace --continue => :: the same command resumes by itself, from verified data
 -L --dereference -H :: links are moved as links; use: bc move SOURCE... DESTINATION
 --reflink => --reflink=always
 -P -A --acls -X --xattrs --times --perms --owner => :: all metadata is preserved unless --preserve says otherwise
