@@ -16,7 +16,7 @@ fn messages_name_the_option_that_helps() {
     for (line, said) in [
         (
             "integrity verify empty old",
-            "empty: is empty: not mounted? (--force to go on)",
+            "empty: is empty: not mounted? (--force to continue)",
         ),
         (
             "integrity diff old new",

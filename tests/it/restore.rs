@@ -214,7 +214,7 @@ fn a_root_that_has_nothing_of_the_manifest() {
             refused
                 .code(2)
                 .stderr_has(format!("{root}: nothing of what the manifest lists"))
-                .stderr_has("--force to go on");
+                .stderr_has("--force to continue");
             assert!(!t.exists(format!("{root}/two")), "{refused}");
         }
         let (tree, manifest) = (t.join(root), bit_crafts::ManifestFile::open(t.join("m")));
