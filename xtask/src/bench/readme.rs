@@ -47,18 +47,18 @@ const ROWS: &[(&str, &str, &str)] = &[
         "jdupes",
     ),
     (
-        "duplicates in four copies of it",
+        "duplicates in 4 copies of a tree",
         "duplicates in four copies",
         "fclones",
     ),
     (
-        "duplicates in it, nothing cached",
+        "duplicates in a tree, not cached",
         "duplicates in the tree, cold cache",
         "jdupes",
     ),
-    ("35,000 pairs linked", "35,000 pairs, hard links", "rdfind"),
+    ("hard-linking 35,000 pairs", "35,000 pairs, hard links", "rdfind"),
     (
-        "a source tree recorded, SHA-256",
+        "recording a source tree, SHA-256",
         "manifest, SHA-256",
         "hashdeep",
     ),
@@ -134,7 +134,7 @@ fn write(out: &mut String, record: &BenchRecord) -> std::fmt::Result {
     let stem = record.stem();
     writeln!(
         out,
-        "{}, {} CPUs, {} ({} files), warm cache unless said; whole processes in alternating \
+        "{}, {} CPUs, {} ({} files), warm cache unless stated; entire processes in alternating \
          pairs, medians; {}. Every row, with floors: \
          [benches/record/{stem}.md](../../benches/record/{stem}.md).\n",
         fact(record, "CPU"),
