@@ -103,7 +103,7 @@ fn place(args: &InstallArgs) -> Result<String, Diagnostic> {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(refused(&error)),
         Err(error) if !args.mkdir => {
             let what = refused(&error);
-            let text = format!("{what}; --mkdir makes it");
+            let text = format!("{what}; --mkdir creates it");
             return Err(what.worded(text));
         }
         Err(_) => {}

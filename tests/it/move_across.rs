@@ -217,7 +217,7 @@ fn only_copies_of_this_job_count() {
     let line = format!("move -T --on-conflict=verify r {}", to.display());
     let out = t.bc_line(&line).go();
     out.code(1)
-        .stderr_has("r/a/file: remove: stays: what has its name at the destination");
+        .stderr_has("r/a/file: remove: stays: the existing entry at the destination");
     assert!(t.exists("r/a/file") && t.exists("r/a/large") && t.exists("r/second"));
     // A file that is replaced has a copy of this job.
     std::fs::write(to.join("a/file"), "other").unwrap();
@@ -304,7 +304,7 @@ fn what_is_skipped_leaves_the_destination_where_it_was() {
     for _ in 0..2 {
         let out = t.bc_line(&line).go();
         out.code(1)
-            .stderr_has("r/stays: remove: stays: what has its name at the destination")
+            .stderr_has("r/stays: remove: stays: the existing entry at the destination")
             .stderr_has("run the same command again");
         assert!(!disk.exists("to/r"), "{out}");
     }
@@ -326,7 +326,7 @@ fn what_is_skipped_leaves_no_journal() {
     let line = format!("move --on-conflict=skip r {}", disk.join("to").display());
     let out = t.bc_line(&line).go();
     out.code(1)
-        .stderr_has("r/taken: remove: stays: what has its name at the destination");
+        .stderr_has("r/taken: remove: stays: the existing entry at the destination");
     assert!(!out.error_text().contains("to resume"), "{out}");
     assert_eq!(disk.read("to/r/file"), b"content");
     assert!(litter(&t).is_empty(), "{:?}", litter(&t));

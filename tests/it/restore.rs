@@ -52,7 +52,7 @@ fn what_it_says() {
     assert_eq!(out.text().lines().count(), 6, "{out}");
     let out = t.bc_line(LINE).go();
     out.code(0)
-        .stdout_has("+ a/file: from copy/a/file; what was there is a/file.damaged-")
+        .stdout_has("+ a/file: from copy/a/file; previous file kept as a/file.damaged-")
         .stdout_has("+ gone\n")
         .stdout_has("+ gone/deep: from copy/gone/deep\n")
         .stdout_has("+ link\n")
@@ -262,7 +262,7 @@ fn what_the_medium_cannot_give() {
     let line = format!("{LINE} --io=sync");
     strace::unreadable(&t, "r/a/large", &line)
         .code(0)
-        .stdout_has("+ a/large: from copy/a/large; what was there is a/large.damaged-unread\n");
+        .stdout_has("+ a/large: from copy/a/large; previous file kept as a/large.damaged-unread\n");
     assert_eq!(t.read("r/a/large"), vec![7; 200_000]);
     assert_eq!(t.read("r/a/large.damaged-unread"), vec![7; 200_000]);
     // One that was edited since is not known to be what is recorded.

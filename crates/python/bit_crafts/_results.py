@@ -398,10 +398,10 @@ class FoundUnique(Result):
 
     def _missing(self) -> Optional[Error]:
         if self.own_archives:
-            text = "lies in what is asked about: what it has is no copy of that"
+            text = "is inside a PATH: its files are not copies"
             return IncompleteError(text, self.own_archives[0])
         if self.covered:
-            text = "something is mounted here; what it covers cannot be looked at"
+            text = "something is mounted here; files that it covers cannot be examined"
             return IncompleteError(text, self.covered[0])
         if self.unseen:
             return IncompleteError(f"{self.unseen} entries were not looked at")

@@ -146,7 +146,7 @@ fn repaired_line(output: &mut Output, repaired: &Repaired<'_>) -> io::Result<()>
         write!(output, ": linked to {}", escape(linked))?;
     }
     if let Some(kept) = repaired.kept {
-        write!(output, "; what was there is {}", escape(kept))?;
+        write!(output, "; previous file kept as {}", escape(kept))?;
     }
     output.write_all(b"\n")
 }

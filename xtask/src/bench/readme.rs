@@ -56,7 +56,11 @@ const ROWS: &[(&str, &str, &str)] = &[
         "duplicates in the tree, cold cache",
         "jdupes",
     ),
-    ("hard-linking 35,000 pairs", "35,000 pairs, hard links", "rdfind"),
+    (
+        "hard-linking 35,000 pairs",
+        "35,000 pairs, hard links",
+        "rdfind",
+    ),
     (
         "recording a source tree, SHA-256",
         "manifest, SHA-256",
