@@ -51,7 +51,7 @@ class ManifestError(Error, ValueError):
 
 
 class RefusedError(Error):
-    """Continuing could do harm, or give a wrong answer; `setting` is the argument that permits it, if any."""
+    """Continuing could do harm or give a wrong answer; `setting` is the argument that permits it, if any."""
 
 
 class BusyError(Error):

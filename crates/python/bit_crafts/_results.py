@@ -198,7 +198,7 @@ class Entry(NamedTuple):
     verified_at: Optional[int]
     #: State that an update found in place of the digest: `damaged` or `unreadable`.
     found: Optional[str]
-    #: The failed operation, if the entry could not be read.
+    #: The error of an entry that could not be read.
     error: Optional[str]
 
 
