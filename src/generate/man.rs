@@ -79,7 +79,7 @@ fn see_also(out: &mut String, command: &Command, all: &[Command], names: &Names)
     }
     let _ = writeln!(
         out,
-        "\\fB{}\\-guide\\fR(7) where the package brings it",
+        "\\fB{}\\-guide\\fR(7), if the package includes it",
         text(names.program())
     );
 }
