@@ -23,7 +23,7 @@ use crate::report::{Exit, usage};
 
 /// Make links named bchash, bcdup ... to this binary
 ///
-/// Says of each name whether its link was made, replaced something or was there already.
+/// Prints for each name whether its link was made, replaced another file or existed already.
 #[derive(Parser)]
 #[command(
     name = "install",
@@ -33,7 +33,7 @@ use crate::report::{Exit, usage};
                   bc install --mkdir ~/.local/bin   bchash, bcdup and the others\n  \
                   bc install --hard /usr/local/bin  hard links to this program\n  \
                   bc install --gnu ~/.local/bin     sha256sum, cksum, b3sum and so on\n  \
-                  bc install --remove ~/.local/bin  none of them any more"
+                  bc install --remove ~/.local/bin  remove them"
 )]
 struct InstallArgs {
     /// Symbolic links (the default)
@@ -42,26 +42,25 @@ struct InstallArgs {
     /// Hard links
     #[arg(long)]
     hard: bool,
-    /// Replace files of that name that do not lead to this binary
+    /// Replace existing files that do not lead to this binary
     #[arg(long)]
     force: bool,
-    /// Links named as other checksum programs instead: sha256sum, md5sum, b2sum, cksum, b3sum, xxhsum ...
+    /// Make links named like other checksum programs instead: sha256sum, md5sum, b2sum, cksum, b3sum, xxhsum ...
     ///
-    /// Under these names bit-crafts has their options and output, and hashes many files at once. An
-    /// existing file of such a name that does not lead to this binary is never replaced.
+    /// Under these names, bit-crafts has the options and output of those programs, and hashes many files at
+    /// once. An existing file of such a name that does not lead to this binary is never replaced.
     #[arg(long, conflicts_with = "force")]
     gnu: bool,
-    /// Make DIR, and missing directories above it; with --remove, remove DIR if nothing is left in it
+    /// Create DIR and missing directories above it; with --remove, remove DIR if nothing is left in it
     #[arg(long)]
     mkdir: bool,
-    /// Remove the links that this command made from DIR, all or, with --gnu, those of other programs' names
+    /// Remove the links that this command made in DIR: all or, with --gnu, those with other programs' names
     ///
-    /// The names that were removed are printed. All else stays: other files, links
-    /// that lead elsewhere, links to this binary by a relative path or through another link, and the binary
-    /// itself.
+    /// Removed names are printed. Everything else stays: other files, links that lead elsewhere, links to this binary by
+    /// a relative path or through another link, and the binary itself.
     #[arg(long, conflicts_with_all = ["force", "hard", "symbolic"])]
     remove: bool,
-    /// Directory to put the links into
+    /// Directory for the links
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }
@@ -104,7 +103,7 @@ fn place(args: &InstallArgs) -> Result<String, Diagnostic> {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(refused(&error)),
         Err(error) if !args.mkdir => {
             let what = refused(&error);
-            let text = format!("{what}; --mkdir makes it");
+            let text = format!("{what}; --mkdir creates it");
             return Err(what.worded(text));
         }
         Err(_) => {}

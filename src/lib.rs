@@ -1,5 +1,4 @@
-//! Hash trees, find duplicates, verify integrity and copy with checksums: the functions of the
-//! program `bc`.
+//! Functions of the program `bc`: hash trees, find duplicates, verify integrity, and copy with checksums.
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
@@ -20,27 +19,27 @@
 //!
 //! # How it works
 //!
-//! This crate is a front page: it has the options, results and errors of the engines under one
-//! roof, and nothing of its own. A job is a struct of options, which a method does with some
-//! [`Means`]: threads, cancellation and a progress callback. Examples of single items are those of
-//! their crates: what they use of `bc_walk`, `bc_hash` and so on is here under the same name.
+//! This crate is a front page: it re-exports the options, results and errors of the engines, and adds
+//! nothing. A job is a struct of options; a method runs it with a [`Means`], which has threads,
+//! cancellation and a progress callback. Examples of items come from their crates: the items of `bc_walk`,
+//! `bc_hash` and so on that they use are here under the same names.
 //!
 //! | job | result |
 //! |---|---|
 //! | [`HashOptions::run`] | digests of files and of all files below directories |
 //! | [`hash_file`], [`hash_reader`], [`Hasher`] | the digest of a file, a `Read`, written bytes |
 //! | [`WalkOptions::run`] | the files below some directories, in order of their paths |
-//! | [`Search::duplicates`] | groups of files with equal content |
+//! | [`Search::duplicates`] | groups of identical files |
 //! | [`Search::directories`] | directories that are copies of others, or contained in them |
-//! | [`Search::unique`] | contents of some trees that no archive has |
-//! | [`PruneOptions::run`] | duplicates given up: linked, deleted, moved; [`UndoJob`] restores them |
+//! | [`Search::unique`] | contents of some trees that no archive contains |
+//! | [`PruneOptions::run`] | duplicates linked, deleted or moved; [`UndoJob`] restores them |
 //! | [`CreateOptions::run_to`] | a record of a tree: digests and metadata |
 //! | [`UpdateOptions::run`] | that record, brought up to date |
 //! | [`ManifestFile`] | the contents of such a record |
 //! | [`VerifyOptions::run`] | the differences between a tree and its record |
 //! | [`DiffOptions::run`] | those between two records |
-//! | [`RestoreOptions::run`] | a tree as it was recorded, restored from its copies |
-//! | [`ChecksumFile::run`] | verdicts on files listed in a checksum file (`sha256sum` and its relatives) |
+//! | [`RestoreOptions::run`] | a tree repaired from copies, as it was recorded |
+//! | [`ChecksumFile::run`] | verdicts on files listed in a checksum file (of `sha256sum` and similar programs) |
 //! | [`CopyOptions::run`] | a copy of a tree, checked while it is made |
 //! | [`MoveOptions::run`] | a tree in another place: renamed, or copied, proven and then removed |
 //!
@@ -65,48 +64,48 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Whole programs are in [`recipes`]: a service that can be stopped, a photo importer that skips what
-//! the archive has, a verifier of backups with a progress bar, a cache keyed by content.
+//! Complete programs are in [`recipes`]: a service that can be stopped, a photo importer that skips files
+//! already in the archive, a verifier of backups with a progress bar, a cache keyed by content.
 //!
-//! Where a result has a list, `run_each` calls back with one item after the other instead. Programs
-//! that need one verb only may use its engine, `bc-hash`, `bc-find`, `bc-prune`, `bc-integrity` or
-//! `bc-copy`; below them are `bc-digest` (many messages at once), `bc-walk` (listings) and
-//! `bc-manifest` (the formats). What their pages do not show is internal to bit-crafts, and so are
-//! the crates `bc-fs`, `bc-edit`, `bc-pool` and `bc-read`: all of that may change in any release.
+//! If a result has a list, `run_each` passes one item after the other to a callback instead. Programs that
+//! need only one of the functions can use its engine, `bc-hash`, `bc-find`, `bc-prune`, `bc-integrity` or
+//! `bc-copy`; these are based on `bc-digest` (many messages at once), `bc-walk` (listings) and
+//! `bc-manifest` (the formats). Items that their pages do not show are internal to bit-crafts, and so are
+//! the crates `bc-fs`, `bc-edit`, `bc-pool` and `bc-read`: all of these may change in any release.
 //!
 //! # Invariants
 //!
 //! - Nothing here prints, asks, reads arguments or the environment, or ends the process. No signal
 //!   handler is installed.
-//! - One file that cannot be read never stops the others: it is in the result's `errors`. A result
-//!   that lacks something says so: `is_complete` is false, and `complete` makes it an error.
-//! - A request that makes no sense, such as hashing with no algorithm, is an [`Error`] of the
-//!   kind [`Usage`](ErrorKind::Usage), and neither a panic nor an empty result. A named path that
-//!   does not exist is one of the kind [`NotFound`](ErrorKind::NotFound).
-//! - After a cancellation a job ends within the time of a piece of a file, with an error of the
-//!   kind [`Cancelled`](ErrorKind::Cancelled): no caller takes half an answer for a whole one. The
-//!   partial result is in the error, where it is of use: see [`Error::partial`].
-//! - No file is replaced unasked, the manifest of another tree or copy least of all.
-//! - An error has the path that it is about, the operation that failed and the system's number.
-//! - Paths are [`PathBuf`](std::path::PathBuf)s in results of searches, and raw bytes where they are
-//!   those of a manifest or of an event; [`path_of`] makes the one of the other.
+//! - A file that cannot be read never stops the job: it is in the result's `errors`. If a result lacks
+//!   something, `is_complete` is false, and `complete` turns it into an error.
+//! - A request that makes no sense, such as hashing without an algorithm, is an [`Error`] of the kind
+//!   [`Usage`](ErrorKind::Usage), neither a panic nor an empty result. A given path that does not exist is
+//!   an error of the kind [`NotFound`](ErrorKind::NotFound).
+//! - After a cancellation, a job ends within the time that a piece of a file takes, with an error of the
+//!   kind [`Cancelled`](ErrorKind::Cancelled), so that no caller mistakes a partial answer for a complete
+//!   one. If the partial result is useful, it is in the error: see [`Error::partial`].
+//! - No file is replaced unless requested, least of all the manifest of another tree or copy.
+//! - An error has the path that it is about, the operation that failed, and the system's error number.
+//! - Paths are [`PathBuf`](std::path::PathBuf)s in results of searches, and raw bytes in manifests and
+//!   events; [`path_of`] converts the latter to the former.
 //! - A panic of a callback leaves nothing half done: it continues in the caller once the job has ended.
 //! - Results do not depend on the number of threads.
 //! - Errors are `Send + Sync + 'static`.
 //!
 //! # Features
 //!
-//! Each brings one verb, with the crates that it needs. Walking and digests of single messages are
-//! always there.
+//! Each feature adds one group of functions, with the crates that it needs. Walking and digests of single
+//! messages are always available.
 //!
 //! - `hash`: [`HashOptions`], by BLAKE3, xxHash and the checksums;
-//! - `algorithms`: MD5, SHA-1, SHA-2, SHA-3, SM3 and BLAKE2b; all of the following have them;
+//! - `algorithms`: MD5, SHA-1, SHA-2, SHA-3, SM3 and BLAKE2b; included in all of the following;
 //! - `dup`: [`Search`], [`PruneOptions`], [`UndoJob`]; `cache`: [`Search::cache`];
 //! - `integrity`: manifests, [`VerifyOptions`] and so on, and [`ChecksumFile`];
 //! - `copy`: [`CopyOptions`], [`MoveOptions`], [`RestoreOptions`];
-//! - `cli` (default): the program `bc`, with all of those. A library does without:
-//!   `default-features = false` leaves its own dependencies out.
-//! - `bitcrafts`: the program under its other name as well.
+//! - `cli` (default): the program `bc`, with all of the above. A library does not need it:
+//!   `default-features = false` leaves out its dependencies.
+//! - `bitcrafts`: also the program under its other name.
 
 #![forbid(unsafe_code)]
 

@@ -11,23 +11,23 @@ use crate::parse::args::{CommandLineOnly, Common, Configurable, WalkArgs, one_of
 
 const AFTER: &str = "\
 Examples:
-  bc copy photos /media/disk            into /media/disk, as cp -a does; with a manifest
-  bc copy -T photos /media/disk/2024    exactly there, even if that exists
-  bc copy photos /media/disk            again, after kill -9 or a power cut: resumes
+  bc copy photos /media/disk            to /media/disk/photos, as cp -a does
+  bc copy -T photos /media/disk/2024    to /media/disk/2024, even if it exists
+  bc copy photos /media/disk            again, to resume after a power cut
   bc integrity verify /media/disk /media/disk/.bc-copy-manifest.jsonl
   bc copy -T --on-conflict=update photos /media/disk/2024
   bc copy photos /media/one --to=/media/two   to both, reading photos once
 
-The same command resumes an interrupted copy, and repeats nothing that is done. Nothing is ever removed; \
-a name that is already taken is a failure unless --on-conflict says otherwise. A file gets its final \
-name only once it is complete. Links are copied as links: --follow-symlinks is refused, because a walk visits \
-each directory once. So is --files-from: the paths of a list have no place below a destination; use --include \
+To resume an interrupted copy, run the same command again; it repeats nothing that is done. Nothing is ever \
+removed, and a file whose name already exists fails unless --on-conflict says otherwise. A file gets its final name \
+only once it is complete. Links are copied as links: --follow-symlinks is refused, because each directory is \
+visited only once. --files-from is refused because listed paths have no place below a destination; use --include \
 and --exclude instead.
 
-Exit codes: 0 everything was copied, or left as requested; 1 something failed; 2 the request could not be carried \
-out, or the destination is full; 130 or 143 ended by SIGINT or SIGTERM.";
+Exit codes: 0 everything was copied, or left as requested, 1 something failed, 2 the request could not be carried \
+out, or the destination is full, 130 or 143 ended by SIGINT or SIGTERM.";
 
-/// Copy trees: copies resume when interrupted, and end with a manifest to check them by
+/// Copy trees; resume interrupted copies; write a manifest to verify them with
 #[derive(Parser)]
 #[command(name = "copy", version, after_long_help = AFTER, max_term_width = 100)]
 pub struct CopyCli {
@@ -39,24 +39,25 @@ pub struct CopyCli {
 /// The one command.
 #[derive(Subcommand)]
 pub enum CopyCommand {
-    /// Copy files and trees with everything that belongs to them
+    /// Copy files and trees with all their metadata
     Copy(Box<CopyArgs>),
 }
 
 const AFTER_MOVE: &str = "\
 Examples:
-  bc move photos /media/disk            into /media/disk, as mv does; copied and proven if that is another disk
-  bc move -T photos /media/disk/2024    exactly there; directories that are there are merged
-  bc move photos /media/disk            again, after kill -9 or a power cut: resumes
-  bc move --dry-run photos /media/disk  what would be moved, and what would stay
+  bc move photos /media/disk            to /media/disk/photos, as mv does
+  bc move -T photos /media/disk/2024    to /media/disk/2024, merging directories
+  bc move photos /media/disk            again, to resume after a power cut
+  bc move --dry-run photos /media/disk  preview: what moves, what stays
 
-Within a file system a source is renamed, never over an existing file. To another one it is copied as bc copy does, and the copy \
-is forced to the disk and read back; then the source is set aside, checked once more, and removed. Only a copy \
-that this move has made permits that: a source stays, and is reported, if its name is taken, if it was changed meanwhile or is open for \
-writing, if it has other names, or if its copy lacks metadata. The same command resumes an interrupted move.
+Within a file system, a source is renamed, never over an existing file. Across file systems, it is copied as by \
+bc copy, and the copy is flushed to the disk and read back; then the source is set aside, checked once more and \
+removed. Only a copy made by this move permits that. A source stays and is reported if its name exists at the \
+destination, if it was changed in the meantime or is open for writing, if it has other hard links, or if its copy \
+lacks metadata. To resume an interrupted move, run the same command again.
 
-Exit codes: 0 everything was moved; 1 something stays or failed; 2 the request could not be carried out, or the \
-destination is full; 130 or 143 ended by SIGINT or SIGTERM.";
+Exit codes: 0 everything was moved, 1 something stayed or failed, 2 the request could not be carried out, or the \
+destination is full, 130 or 143 ended by SIGINT or SIGTERM.";
 
 /// Move files and trees: rename, or copy, verify, and only then remove the source
 #[derive(Parser)]
@@ -70,7 +71,7 @@ pub struct MoveCli {
 /// The one command.
 #[derive(Subcommand)]
 pub enum MoveCommand {
-    /// Move files and trees with everything that belongs to them
+    /// Move files and trees with all their metadata
     Move(Box<MoveArgs>),
 }
 
@@ -79,7 +80,7 @@ pub enum MoveCommand {
 pub struct MoveArgs {
     #[command(flatten)]
     pub copy: CopyArgs,
-    /// Remove a source even though its copy lacks some of its metadata
+    /// Remove a source even if its copy lacks some of its metadata
     #[arg(long, help_heading = None)]
     pub allow_lossy: bool,
 }
@@ -90,31 +91,31 @@ pub fn as_move_command(command: clap::Command) -> clap::Command {
         .after_long_help(AFTER_MOVE)
         .mut_arg("to", |arg| arg.hide(true))
         .mut_arg("dry_run", |arg| {
-            arg.help("Only report what would be done, and what would stay")
+            arg.help("Only report what would be moved and what would stay")
         })
         .mut_arg("on_conflict", |arg| {
             arg.long_help(
-                "A file whose name is taken: fail, skip, replace, update (if it is newer) or verify (if \
-                 content differs)\n\nDirectories are merged. A source that is left out, or found to be there \
-                 already, stays.",
+                "If a file's name already exists: fail, skip, replace, update (replace if the source is newer) or \
+                 verify (replace if content differs)\n\nDirectories are merged. A source that is left out, or is \
+                 already at the destination, stays.",
             )
         })
         .mut_arg("verify", |arg| {
             arg.default_value("media")
-                .help("Read each copy back and compare before its source goes: none, read or media")
+                                .help("Read each copy back and compare before its source is removed: none, read or media")
                 .long_help(
-                    "Read each copy back and compare before its source goes: none, read or media\n\nmedia reads \
-                     past everything that is kept in memory, where the file system can; the others take it from \
-                     wherever the kernel has it.",
+                    "Read each copy back and compare before its source is removed: none, read or media\n\nmedia \
+                     bypasses the page cache where the file system can; with the others, the kernel may answer \
+                     from memory.",
                 )
         })
         .mut_arg("sync", |arg| {
             arg.default_value("batch")
-                .help("Force copies to the disk: end (once), batch (many files before their names) or file (each)")
+                                .help("Flush copies to the disk: end (once), batch (many files before their names) or file (each)")
                 .long_help(
-                    "Force copies to the disk: end (once), batch (many files before their names) or file \
-                     (each)\n\nNo source goes before that, nor before the manifest and the journal are on the \
-                     disk, too. --sync alone means file.",
+                    "Flush copies to the disk: end (once), batch (many files before their names) or file \
+                     (each)\n\nNo source is removed before that, nor before the manifest and the journal are on \
+                     the disk. --sync alone means file.",
                 )
         })
 }
@@ -127,9 +128,9 @@ pub struct Digesting(pub Option<Algorithm>);
 #[derive(Args)]
 #[command(after_long_help = AFTER)]
 pub struct CopyArgs {
-    /// A file whose name is taken: fail, skip, replace, update (if it is newer) or verify (if content differs)
+    /// If a file's name already exists: fail, skip, replace, update (replace if the source is newer) or verify (replace if content differs)
     ///
-    /// Directories are merged. Files of an interrupted run of the same command are never in the way.
+    /// Directories are merged. Files from an interrupted run of the same command do not count as existing.
     #[arg(
         long,
         value_name = "WHAT",
@@ -140,8 +141,8 @@ pub struct CopyArgs {
     pub on_conflict: OnConflict,
     /// Read each copy back and compare before it gets its name: none, read or media
     ///
-    /// read may be answered from memory; media first writes the copy to the medium, and then reads it back
-    /// from there, past the page cache, where the file system can.
+    /// read may be answered from memory; media first writes the copy to the medium and then reads it back
+    /// from there, bypassing the page cache where the file system can.
     #[arg(
         long,
         value_name = "HOW",
@@ -150,11 +151,11 @@ pub struct CopyArgs {
         hide_possible_values = true
     )]
     pub verify: ReadBack,
-    /// Force to the disk: none, end (once), batch (many files before their names) or file (each)
+    /// Flush to the disk: none, end (once), batch (many files before their names) or file (each)
     ///
-    /// With none, the copy can be resumed however the program is killed. batch and file cover a power cut as
-    /// well: without them, files copied before a power cut are read and compared when the copy resumes.
-    /// --sync alone means file.
+    /// Even with none, the copy can be resumed however the program is killed. batch and file also cover
+    /// power cuts: without them, files copied before a power cut are read and compared when the copy
+    /// resumes. --sync alone means file.
     #[arg(
         long,
         value_name = "WHEN",
@@ -166,13 +167,13 @@ pub struct CopyArgs {
         hide_possible_values = true
     )]
     pub sync: Durability,
-    /// Metadata that copies take over: mode, owner, times, xattrs, links; all or none
+    /// Metadata to preserve: mode, owner, times, xattrs, links; all or none
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = Preserve::parse)]
     pub preserve: Preserve,
     /// Fail a file whose metadata cannot be fully preserved, instead of warning
     #[arg(long)]
     pub strict_metadata: bool,
-    /// Share blocks where the file system can: auto, always or never
+    /// Share blocks with the source where the file system can (reflink): auto, always or never
     #[arg(
         add = Configurable,
         long,
@@ -182,7 +183,7 @@ pub struct CopyArgs {
         hide_possible_values = true
     )]
     pub reflink: When,
-    /// Holes: auto keeps them, always makes one of all zeros, never fills them
+    /// Holes: auto preserves them, always also makes holes of zeros, never fills them
     #[arg(
         add = Configurable,
         long,
@@ -198,22 +199,23 @@ pub struct CopyArgs {
     /// Manifest file, - (stdout) or none [default: .bc-copy-manifest.jsonl in the destination directory]
     #[arg(long, value_name = "FILE|none")]
     pub manifest: Option<OsString>,
-    /// Start an interrupted copy again from nothing
+    /// Start an interrupted copy again from the beginning
     #[arg(long)]
     pub restart: bool,
-    /// One more destination, treated like DESTINATION (repeatable)
+    /// Additional destination, treated like DESTINATION (repeatable)
     ///
-    /// Sources are read once and written to all. Each destination has its own journal and manifest, and one
-    /// that fails does not stop the others. If only one path is given besides --to, it is a source.
+    /// Sources are read once and written to all destinations. Each destination has its own journal and
+    /// manifest, and one that fails does not stop the others. If only one path is given besides --to, it is
+    /// a source.
     #[arg(long, value_name = "DIR")]
     pub to: Vec<OsString>,
-    /// DESTINATION is the copy itself, even if it is a directory
+    /// Treat DESTINATION as the copy itself, even if it is a directory
     #[arg(short = 'T', long = "no-target-directory")]
     pub exactly: bool,
     /// Only report what would be done
     #[arg(long)]
     pub dry_run: bool,
-    /// A line for each path: + copied or directory made, ~ replaced, = left, with the reason
+    /// Print a line per path: + copied or created, ~ replaced, = left, with the reason
     #[arg(long)]
     pub itemize: bool,
     /// Accepted as cp has them: what they ask for is the default

@@ -97,7 +97,7 @@ pub fn conclude(
         how_to_verify(session, place, manifest);
     }
     if copied.resumable {
-        report.summary(named("the same command goes on from here".to_owned()));
+        report.summary(named("run the same command again to resume".to_owned()));
     }
     if let Some(why) = &copied.stopped {
         let text = takes_no_more("the destination", why, copied.bytes_left);
@@ -116,7 +116,7 @@ pub fn conclude_move(session: &Session, moved: &Moved, place: &OsStr, dry_run: b
     parts.extend(nonzero([
         (moved.kept, "left at the source"),
         (moved.failed, "failed"),
-        (moved.left, "not begun"),
+        (moved.left, "not started"),
     ]));
     let mut text = format!("{} of {}", parts.join(", "), thousands(moved.walked));
     text = written(text, Some(moved.copied.bytes), dry_run);
@@ -135,7 +135,7 @@ pub fn conclude_move(session: &Session, moved: &Moved, place: &OsStr, dry_run: b
         how_to_verify(session, place, manifest);
     }
     if moved.resumable {
-        report.summary("the same command goes on from here");
+        report.summary("run the same command again to resume");
     }
     if let Some(why) = &moved.copied.stopped {
         return session.fatal(takes_no_more(
@@ -158,7 +158,7 @@ pub fn move_figures(session: &mut Session, moved: &Moved) {
         ("move_renamed", "Entries moved by renaming.", moved.renamed),
         ("move_kept", "Entries left at the source.", moved.kept),
         ("move_failed", "Entries that failed.", moved.failed),
-        ("move_left", "Entries not begun.", moved.left),
+        ("move_left", "Entries not started.", moved.left),
         ("written_bytes", "Bytes written.", moved.copied.bytes),
         (
             "move_incomplete",
@@ -174,7 +174,7 @@ fn counts(copied: &Copied, dry_run: bool) -> String {
     parts.extend(nonzero([
         (copied.skipped, "left as they were"),
         (copied.failed, "failed"),
-        (copied.left, "not begun"),
+        (copied.left, "not started"),
     ]));
     let mut text = format!("{} of {}", parts.join(", "), thousands(copied.walked));
     text = written(text, Some(copied.bytes), dry_run);
@@ -196,7 +196,7 @@ pub fn figures(session: &mut Session, all: &[&Copied]) {
             sum(|one| one.skipped),
         ),
         ("copy_failed", "Entries that failed.", sum(|one| one.failed)),
-        ("copy_left", "Entries not begun.", sum(|one| one.left)),
+        ("copy_left", "Entries not started.", sum(|one| one.left)),
         (
             "copy_before",
             "Entries that an earlier run had copied.",

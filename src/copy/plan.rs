@@ -117,8 +117,8 @@ pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<CopyPlan> {
     options.dry_run = args.dry_run;
     options.state = state_dir();
     if options.state.is_none() && !args.dry_run {
-        let text = "neither XDG_STATE_HOME nor HOME says where a journal could be; should this copy be \
-                    interrupted, it cannot be gone on from";
+        let text = "neither XDG_STATE_HOME nor HOME says where a journal could be; if this copy is \
+                    interrupted, it cannot be resumed";
         session.report.warning(text);
     }
     (options.workers, options.most_memory) = workers(session)?;

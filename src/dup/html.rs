@@ -52,17 +52,17 @@ pub fn page(report: &ScanReport<'_>, found: Option<&Directories>) -> Page {
         ..Page::default()
     };
     waste_map(&mut page, &dirs);
-    page.body += &notes("Not judged", "alarm", &errors);
+    page.body += &notes("Not compared", "alarm", &errors);
     match count {
         0 => {
             page.body += &nothing(
-                "No two files are equal",
+                "No identical files",
                 &format!(
                     "{} {}",
                     compared(report),
                     match errors.len() {
                         0 => "Nothing can be freed here.",
-                        _ => "What was not judged may have equals.",
+                        _ => "Files that were not compared may have duplicates.",
                     }
                 ),
             );
@@ -353,7 +353,11 @@ pub fn figures(report: &ScanReport<'_>, more: Vec<Tile>, groups: usize, errors: 
     if errors > 0 {
         all.push(Tile {
             class: "bad",
-            ..Tile::count("Not judged", errors as u64, "could not be read, or changed")
+            ..Tile::count(
+                "Not compared",
+                errors as u64,
+                "could not be read, or changed",
+            )
         });
     }
     tiles(&all)
@@ -394,9 +398,9 @@ const OTHERS: usize = 7;
 /// Adds the map of the space wasted in each directory to a page.
 pub fn waste_map(page: &mut Page, dirs: &Dirs) {
     let words = map::Words {
-        heading: "Where the waste is",
-        caption: "An area is the disk space of redundant files in a directory; of each group \
-                  the file that would be kept is not counted.",
+        heading: "Wasted space by directory",
+        caption: "Area: disk space of redundant files in a directory; the file that would be kept \
+                  in each group is not counted.",
         value: Some("Wasted"),
         count: "Redundant files",
         full: &|amount| {

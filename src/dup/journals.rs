@@ -41,7 +41,7 @@ pub fn open(
                 .create(&dir);
             if let Err(error) = made {
                 let what = Diagnostic::failed(&dir, "mkdir", &error);
-                let text = format!("{what}; name another place with --journal");
+                let text = format!("{what}; choose another place with --journal");
                 return Err(session.fatal(what.worded(text)));
             }
             let name = new_name(&dir);

@@ -214,7 +214,7 @@ pub fn totals(session: &Session, summary: &PruneSummary, mode: RunMode, journal:
         // By its name: the last one may be another by the time that this is typed.
         let path = journal.as_os_str().as_encoded_bytes();
         session.report.summary(format_args!(
-            "journal: {}; 'bc dup undo {}' takes it back",
+            "journal: {}; 'bc dup undo {}' reverts it",
             bc_fs::escape(path),
             shell_path(path)
         ));
@@ -252,7 +252,7 @@ pub fn end_prune(mut session: Session, summary: &PruneSummary) -> Exit {
         ),
         (
             "freed_unknown",
-            "Files that are gone of which it is not known what they took.",
+            "Removed files whose disk usage is unknown.",
             summary.unreported,
         ),
     ]);
@@ -302,7 +302,7 @@ pub fn undo_totals(session: &Session, summary: &UndoSummary, mode: RunMode, jour
     for line in &summary.damaged {
         let journal = bc_fs::escape(journal.as_os_str().as_encoded_bytes());
         report.problem(format!(
-            "{journal}: line {line} is damaged; a step that it told of is not undone"
+            "{journal}: line {line} is damaged; its step is not undone"
         ));
     }
     let would = would(mode);

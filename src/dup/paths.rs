@@ -39,7 +39,7 @@ impl Named {
             {
                 let (path, real) = (shown(path), shown(real.as_os_str()));
                 session.report.warning(format_args!(
-                    "{path} is a symbolic link: what is changed is in {real}"
+                    "{path} is a symbolic link: changes are made in {real}"
                 ));
             }
             let stat = way.and_then(|way| rustix::fs::fstat(way.end).ok());

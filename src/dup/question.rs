@@ -151,7 +151,7 @@ fn question(options: &PruneOptions, planned: &Planned, dirs: u64, references: bo
     };
     let beside = match options.rules.roots {
         Roots::Any | Roots::Chosen => "",
-        Roots::Across => ", and what lies under the same PATH",
+        Roots::Across => ", and files under the same PATH",
     };
     format!("{done}, keeping {first}{kept_file}{each}{further}{beside}?")
 }

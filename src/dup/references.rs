@@ -176,7 +176,7 @@ fn piped(session: &Session, reference: &OsString) -> Outcome<Option<Manifest>> {
             Ok(Some(manifest))
         }
         None => Err(session.fatal(format!(
-            "--reference={}: what comes from there is no manifest",
+            "--reference={}: not a manifest",
             bc_fs::escape(path)
         ))),
     }

@@ -26,7 +26,7 @@ pub enum GeneratedText {
 Examples:
   bc --generate=man hash check | man -l -
   bc --generate=man --output=$HOME/.local/share/man/man1
-  bc --generate=complete-bash --output=$HOME/.local/share/bash-completion/completions/bc
+  bc --generate=complete-bash -o ~/.local/share/bash-completion/completions/bc
   bc --generate=complete-zsh --output=$HOME/.zfunc/_bc
   bc --generate=complete-fish --output=$HOME/.config/fish/completions/bc.fish"
 )]
@@ -34,10 +34,10 @@ pub struct GenerateArgs {
     /// Write a manual page or completions: man, complete-bash, complete-zsh or complete-fish
     #[arg(long, value_enum, value_name = "WHAT", hide_possible_values = true)]
     pub generate: GeneratedText,
-    /// With --generate: the file to write, or for man the directory that gets all pages
+    /// With --generate: file to write or, for man, directory that gets all pages
     #[arg(short, long, value_name = "PATH")]
     pub output: Option<PathBuf>,
-    /// The command whose page to print, e.g. hash check
+    /// Command whose page to print, e.g. hash check
     #[arg(value_name = "COMMAND")]
     pub command: Vec<String>,
 }
@@ -54,7 +54,7 @@ pub fn program_options() -> Vec<clap::Arg> {
     let own = command.get_arguments().filter(|arg| !arg.is_positional());
     [
         flag("list", "Print the names of the commands"),
-        flag("describe", "Print the whole command tree as JSON"),
+        flag("describe", "Print the complete command tree as JSON"),
     ]
     .into_iter()
     .chain(own.cloned().map(|arg| arg.required(false)))

@@ -79,7 +79,7 @@ fn see_also(out: &mut String, command: &Command, all: &[Command], names: &Names)
     }
     let _ = writeln!(
         out,
-        "\\fB{}\\-guide\\fR(7) where the package brings it",
+        "\\fB{}\\-guide\\fR(7), if the package includes it",
         text(names.program())
     );
 }
@@ -178,54 +178,54 @@ fn clean(bytes: &[u8]) -> String {
 
 /// Exit codes of the program itself and of commands whose help has none.
 const EXIT: [(&str, &str); 2] = [
-    ("0", "all done"),
-    ("2", "wrong usage, or what was asked could not be done"),
+    ("0", "success"),
+    ("2", "usage error, or the request could not be carried out"),
 ];
 
 /// Variables that every command looks at.
 const VARIABLES: &[(&str, &str)] = &[
     (
         "NO_COLOR",
-        "Set to anything, nothing is coloured unless --color=always says so.",
+        "If set to any value, nothing is coloured unless --color=always is given.",
     ),
     (
         "CLICOLOR_FORCE",
-        "Set to anything but 0, output is coloured in pipes and files too.",
+        "If set to any value but 0, output is coloured in pipes and files, too.",
     ),
     (
         "XDG_CONFIG_HOME",
-        "Where the configuration is looked for, in place of ~/.config.",
+        "Directory of the configuration, instead of ~/.config.",
     ),
     (
         "TMPDIR",
-        "Where files without a name lie that comparisons, merges and inputs from pipes need.",
+        "Directory of unnamed temporary files, which comparisons, merges and input from pipes need.",
     ),
 ];
 
 const DUP_VARIABLES: &[(&str, &str)] = &[
     (
         "XDG_CACHE_HOME",
-        "Where --cache without FILE keeps digests, in place of ~/.cache.",
+        "Directory in which --cache without FILE stores digests, instead of ~/.cache.",
     ),
     (
         "XDG_STATE_HOME",
-        "Where prune writes its journals, in place of ~/.local/state.",
+        "Directory in which prune writes its journals, instead of ~/.local/state.",
     ),
 ];
 
 const CONFIG: (&str, &str) = (
     "$XDG_CONFIG_HOME/bc/config.toml",
-    "Configuration; its keys are the names of options. --config names another.",
+    "Configuration; its keys are the names of options. --config selects another file.",
 );
 
 const DUP_FILES: &[(&str, &str)] = &[
     (
         "$XDG_CACHE_HOME/bc/dup.redb",
-        "The digests of --cache. It may be deleted at any time.",
+        "Digests saved by --cache. It may be deleted at any time.",
     ),
     (
         "$XDG_STATE_HOME/bc/",
-        "Journals of prune, one for each run; undo takes their steps back.",
+        "Journals of prune, one per run, for undo.",
     ),
 ];
 

@@ -17,20 +17,20 @@ fn after() -> String {
 
 const AFTER: &str = "\
 Examples:
-  bc hash DIR                              as find DIR -type f | xargs sha256sum, sorted, in parallel
+  bc hash DIR                                   SHA-256 of all files, sorted
   bc hash --type=xxh128 --output=tree.xxh128 DIR
   bc hash check tree.xxh128
   bc hash diff old.sha256 new.sha256
 
-The subcommand may be left out: `bc hash DIR` means `bc hash hash DIR`.
-Algorithms: ALGORITHMS. md5 and sha1 no longer resist an attacker; the others of 8 bytes and less never did.
+The subcommand is optional: `bc hash DIR` means `bc hash hash DIR`.
+Algorithms: ALGORITHMS. md5 and sha1 are no longer secure; xxHash, the CRCs, bsd and sysv never were.
 
-Exit codes: 0 all done and the same, 1 something differs or could not be read, 2 the request could not be \
-carried out, 130 or 143 ended by SIGINT or SIGTERM.";
+Exit codes: 0 success and nothing differs, 1 something differs or could not be read, 2 usage error or the \
+request could not be carried out, 130 or 143 ended by SIGINT or SIGTERM.";
 
 /// Hash trees, check manifests, compare manifests
 #[derive(Parser)]
-#[command(name = "hash", version, after_long_help = after(), after_help = "The command may be left out: 'bc hash DIR' means 'bc hash hash DIR'.", max_term_width = 100)]
+#[command(name = "hash", version, after_long_help = after(), after_help = "The subcommand is optional: 'bc hash DIR' means 'bc hash hash DIR'.", max_term_width = 100)]
 pub struct HashCli {
     /// Subcommand
     #[command(subcommand)]
@@ -85,10 +85,10 @@ Examples:
   bc hash /srv/archive > archive.sha256
   bc hash --type=sha256,md5 --format=bsd a.iso b.iso
   find . -newer stamp -type f -print0 | bc hash --files-from=- -0
-  bc hash --relative --output=SHA256SUMS DIR && (cd DIR && sha256sum -c ../SHA256SUMS)
-  bc hash --dirs --relative /srv | head -n 1          the same on two hosts: the trees are equal")]
+  bc hash --relative --output=SUMS DIR && (cd DIR && sha256sum -c ../SUMS)
+  bc hash --dirs --relative /srv | head -n 1   to compare a tree across hosts")]
 pub struct HashArgs {
-    /// Algorithms, separated by commas; each file is read once
+    /// Algorithms, separated by commas; each file is read only once
     #[arg(
         add = Configurable,
         short = 't',
@@ -99,50 +99,50 @@ pub struct HashArgs {
         default_value = "sha256"
     )]
     pub algorithms: Vec<Algorithm>,
-    /// gnu, bsd, json, jsonl or csv [default: gnu, or bsd with several algorithms]
+    /// Output format: gnu, bsd, json, jsonl or csv [default: gnu, or bsd with several algorithms]
     #[arg(add = Configurable, long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
     pub format: Option<HashFormat>,
     /// End records with NUL and do not escape names
     #[arg(add = Configurable, short = 'z', long)]
     pub zero: bool,
-    /// Print a digest for each directory instead of each file: one line is enough to compare a tree on two
-    /// hosts
+    /// Print one digest per directory instead of one per file: a single line compares a tree across hosts
     ///
-    /// A directory's digest depends on the kinds, names and contents of its entries, and is the one that 'bc
-    /// dup dirs' computes. It covers one record for each entry, in bytewise order of the names: f, l or d for
-    /// a file, link or directory, the entry's digest in hex, its name and a NUL byte. A directory has no
-    /// digest if it cannot be read completely, if something is mounted in it, or if it contains a FIFO, a
-    /// socket or a device; neither does any directory above it. They are reported, and the exit code is 1.
+    /// A directory's digest depends on the kinds, names and contents of its entries; 'bc dup dirs' computes
+    /// the same one. It covers one record per entry, in bytewise order of the names: f, l or d for a file,
+    /// link or directory, the entry's digest in hex, its name and a NUL byte. A directory has no digest if
+    /// it cannot be read completely, if something is mounted in it, or if it contains a FIFO, a socket or a
+    /// device; nor does any directory above it. These directories are reported, and the exit code is 1.
     #[arg(long, conflicts_with_all = ["shard", "resume", "allow_changed", "files_from"])]
     pub dirs: bool,
     /// Print paths relative to their root
     #[arg(add = Configurable, long)]
     pub relative: bool,
-    /// Only part I of N of each tree, e.g. 2/8, for N hosts that read one tree together
+    /// Hash only part I of N of each tree, e.g. 2/8, to divide the work among N hosts
     ///
-    /// Every directory belongs to one part, by a hash of its path below the root. Each run reads all
-    /// names, but opens only the files of its own part. Lists made with --format=jsonl are put together by
-    /// 'bc integrity merge', those made with -z by LC_ALL=C sort -z -m -t ' ' -k 3.
+    /// Each directory belongs to one part, chosen by a hash of its path below the root. Each run reads all
+    /// names, but opens only the files of its own part. Merge lists made with --format=jsonl by 'bc
+    /// integrity merge', and those made with -z by LC_ALL=C sort -z -m -t ' ' -k 3.
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
-    /// Give a digest to files that change while they are read
+    /// Print a digest even for files that change while they are being read
     ///
-    /// Without it such a file is reported and the exit code is 1: its digest would be of a state that
-    /// never existed.
+    /// Without this option, such a file is reported and the exit code is 1, because its digest would
+    /// describe a state that never existed.
     #[arg(long)]
     pub allow_changed: bool,
-    /// Write to FILE, which appears whole or not at all
+    /// Write to FILE, which appears complete or not at all
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Continue an interrupted run with the same --output
+    /// Resume an interrupted run with the same --output
     ///
-    /// A run with --output=FILE that lasts 10 seconds keeps a journal, FILE.partial, until it is done. It
-    /// holds the digests of the files read so far; those unchanged since (inode, size, mtime, ctime) are not
-    /// read again. Paths and options have to be the same. Without --resume an existing journal stays until
-    /// the new run has recorded more itself or is done, and is then renamed.
+    /// A run with --output=FILE that lasts 10 seconds or more keeps a journal, FILE.partial, until it is
+    /// done. The journal contains the digests of the files read so far; files that have not changed since
+    /// (inode, size, mtime, ctime) are not read again. Paths and options must be the same. Without
+    /// --resume, an existing journal stays until the new run has recorded more or is done; then it is
+    /// renamed.
     #[arg(long, requires = "output")]
     pub resume: bool,
-    /// Files and directories; '-' is standard input, which is also read if no path is given and it is not a terminal
+    /// Files and directories; '-' is standard input (the default, unless it is a terminal)
     #[arg(value_name = "PATH")]
     pub paths: Vec<OsString>,
     #[command(flatten)]
@@ -157,37 +157,38 @@ pub struct HashArgs {
 Examples:
   bc hash check SHA256SUMS
   bc hash check --base=/mnt/backup --quiet archive.sha256
-  bc hash check --unlisted --base=DIR DIR.sha256      also lists files that the manifest lacks
+  bc hash check --unlisted --base=DIR DIR.sha256   also report unlisted files
   ssh host cat SHA256SUMS | bc hash check -")]
 pub struct CheckArgs {
     /// Algorithm of lines without a tag
     ///
-    /// Without it the algorithm is that of the manifest's name (SHA256SUMS, tree.xxh128), else the one for
-    /// the digest's length that matches a file, else the usual one for it.
+    /// By default, the manifest's name determines the algorithm (SHA256SUMS, tree.xxh128). Otherwise,
+    /// algorithms with the digest's length are tried until a file matches; if none does, the most common
+    /// one is used.
     #[arg(short = 't', long = "type", alias = "algorithm", value_name = "ALG")]
     pub algorithm: Option<Algorithm>,
-    /// Do not fail or report for missing files
+    /// Ignore missing files instead of reporting them
     #[arg(long)]
     pub ignore_missing: bool,
-    /// Print nothing; use the exit code
+    /// Print nothing; the exit code is the answer
     #[arg(long)]
     pub status: bool,
-    /// Exit 1 for improperly formatted lines
+    /// Exit with 1 if a line is improperly formatted
     #[arg(add = Configurable, long)]
     pub strict: bool,
     /// Warn about each improperly formatted line
     #[arg(add = Configurable, short = 'w', long)]
     pub warn: bool,
-    /// Report files below --base (or below the listed directories) that no manifest lists
+    /// Also report files below --base (or below the listed directories) that no manifest lists
     #[arg(long)]
     pub unlisted: bool,
-    /// Look for the listed paths below DIR
+    /// Look for the listed files below DIR
     #[arg(long, value_name = "DIR")]
     pub base: Option<PathBuf>,
     /// Records end with NUL
     #[arg(short = 'z', long)]
     pub zero: bool,
-    /// Manifests; '-' is standard input, which is also read if no path is given and it is not a terminal
+    /// Manifests; '-' is standard input (the default, unless it is a terminal)
     #[arg(value_name = "MANIFEST")]
     pub manifests: Vec<OsString>,
     #[command(flatten)]
@@ -208,14 +209,14 @@ pub enum DiffFormat {
 #[command(after_long_help = "\
 Examples:
   bc hash diff monday.sha256 tuesday.sha256
-  bc hash diff --format=json old.jsonl new.sha256 | jq '.changes[] | select(.change == \"MODIFIED\")'
+  bc hash diff --format=json old.jsonl new.sha256 | jq '.changes[].path'
 
-REMOVED and ADDED mean content that the other manifest has under no name. Content under another \
-name is MOVED, also where the numbers of copies differ: then several lines have the same path.
+REMOVED and ADDED mean content that the other manifest does not have under any name. Content that it has under \
+another name is MOVED, even if the number of copies differs; several lines then have the same path.
 
-Exit codes: 0 same, 1 different, 2 unreadable, or no algorithm in common.")]
+Exit codes: 0 identical, 1 different, 2 a manifest is unreadable or they have no algorithm in common.")]
 pub struct DiffArgs {
-    /// text or json
+    /// Output format: text or json
     #[arg(
         long,
         value_enum,
@@ -230,13 +231,13 @@ pub struct DiffArgs {
     /// Records end with NUL
     #[arg(short = 'z', long)]
     pub zero: bool,
-    /// Write to FILE, which appears whole or not at all
+    /// Write to FILE, which appears complete or not at all
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Manifest of before
+    /// Old manifest
     #[arg(value_name = "OLD")]
     pub old: PathBuf,
-    /// Manifest of after
+    /// New manifest
     #[arg(value_name = "NEW")]
     pub new: PathBuf,
     #[command(flatten)]

@@ -116,10 +116,10 @@
     };
     const undo = () => {
       const changes = history.pop();
-      if (!changes) { say('Nothing was decided yet.'); return; }
+      if (!changes) { say('Nothing has been decided yet.'); return; }
       changes.forEach(flip);
       isSaved = total.files === 0;
-      say('Taken back.');
+      say('Undone.');
       refresh();
     };
     const best = (g, better) => filesOf(g).reduce((a, b) => (better(b, a) ? b : a));
@@ -245,7 +245,7 @@
       const what = counted(folder.files, 'file', 'files') + ', ' + size(folder.bytes);
       const words = folder.kind === 'equal'
         ? counted(folder.paths.length, 'copy', 'copies') + ' of a folder with ' + what + '; ' + size(folder.wasted) + ' wasted'
-        : what + (folder.kind === 'same' ? ': both folders have the same contents' : ': the second folder is wholly in the first');
+        : what + (folder.kind === 'same' ? ': both folders have the same contents' : ': the first folder contains all of the second');
       const list = make('ul', { className: 'copies' });
       const add = (from, to) => folder.paths.slice(from, to).forEach((one, offset) => {
         const nth = from + offset;
@@ -260,7 +260,7 @@
             const others = new Set(sets.flatMap((set, j) => (j === nth ? [] : [...set])));
             const changes = [];
             keepFolder(sets[nth], others, changes);
-            done(changes, counted(changes.length, 'decision', 'decisions') + ' changed: what is in ' + one + ' stays.');
+            done(changes, counted(changes.length, 'decision', 'decisions') + ' changed: all files in ' + one + ' stay.');
           }, { 'aria-describedby': name.id }));
         }
         row.append(button('Show files', () => { go(put('under', one)); $('filter').focus(); }, { 'aria-describedby': name.id }));
@@ -469,7 +469,7 @@
       setTimeout(() => URL.revokeObjectURL(url), 60000);
       isSaved = true;
       $('next').hidden = false;
-      say('decisions.json was saved where your browser puts downloads.');
+      say('decisions.json was saved to your browser's download folder.');
     });
     $('undo').addEventListener('click', undo);
     addEventListener('beforeunload', (event) => { if (!isSaved) event.preventDefault(); });

@@ -124,7 +124,7 @@ fn left_out(lumps: &[&Cell], words: &Words<'_>) -> String {
             }
         }
         return format!(
-            " Not drawn are {} smaller directories of {}: {} together.",
+            " {} smaller directories of {} are not drawn: {} together.",
             thousands(dirs),
             counted(lumps.len() as u64, "other", "others"),
             Text(&(words.full)(all)),
@@ -135,7 +135,7 @@ fn left_out(lumps: &[&Cell], words: &Words<'_>) -> String {
             return String::new();
         };
         format!(
-            " Not drawn are {} smaller directories of {}: {} together.",
+            " {} smaller directories of {} are not drawn: {} together.",
             thousands(count as u64),
             name(&lump.path),
             Text(&(words.full)(lump.amount)),
@@ -443,7 +443,7 @@ mod tests {
             assert_eq!(sum(&leaves) + sum(&lumps), root.amount.value);
             assert_eq!(kept.amount.value, sum(&leaves));
             let (html, _) = section(&root, &words);
-            assert_eq!(html.matches(" Not drawn are ").count(), lumps.len());
+            assert_eq!(html.matches(" are not drawn: ").count(), lumps.len());
             assert!(!lumps.is_empty());
             assert!(html.contains("<div class=\"map\" id=map"));
         }
@@ -471,12 +471,9 @@ mod tests {
             meaning: &common,
         };
         let (html, _) = section(&dirs.cells(CELLS).unwrap(), &words);
-        assert_eq!(html.matches(" Not drawn are ").count(), 1, "{html}");
-        let sentence = html.split(" Not drawn are ").nth(1).unwrap();
-        assert!(
-            sentence.split(':').next().unwrap().ends_with(" others"),
-            "{sentence:.200}"
-        );
+        assert_eq!(html.matches(" are not drawn: ").count(), 1, "{html}");
+        let before = html.split(" are not drawn: ").next().unwrap();
+        assert!(before.ends_with(" others"), "{html:.2000}");
     }
 
     #[test]

@@ -23,12 +23,13 @@ Examples:
   bc integrity diff monday.jsonl friday.jsonl
   bc integrity restore --from=/mnt/backup /srv /var/lib/bc/srv.jsonl.zst
 
-Exit codes: 0 same, 1 something differs or could not be read, 2 refused or impossible, 3 damage \
-suspected (content changed while size and time did not), 130 or 143 ended by a signal.";
+Exit codes: 0 nothing differs, 1 something differs or could not be read, 2 usage error or the request was refused \
+or could not be carried out, 3 damage suspected (content changed while size and time did not), 130 or 143 ended by \
+a signal.";
 
 /// Record trees, verify them, tell bitrot from edits
 #[derive(Parser)]
-#[command(name = "integrity", version, after_long_help = AFTER, after_help = "Example: bc integrity manifest --output=srv.jsonl /srv && bc integrity verify /srv srv.jsonl", max_term_width = 100)]
+#[command(name = "integrity", version, after_long_help = AFTER, after_help = "Example: bc integrity manifest -o a.jsonl DIR && bc integrity verify DIR a.jsonl", max_term_width = 100)]
 pub struct IntegrityCli {
     /// Subcommand
     #[command(subcommand)]
@@ -44,15 +45,15 @@ pub enum IntegrityCommand {
     Verify(Box<VerifyArgs>),
     /// Compare two manifests, two directories, or one of each
     Diff(Box<DiffArgs>),
-    /// Refresh a manifest in place, reading only what changed
+    /// Update a manifest in place, reading only changed files
     Update(Box<UpdateArgs>),
     /// Write a manifest in the format of another tool
     Export(Box<ExportArgs>),
-    /// Make a manifest from the file of another tool
+    /// Create a manifest from a file of another tool
     Import(Box<ImportArgs>),
     /// Repair a tree from copies of it
     Restore(Box<RestoreArgs>),
-    /// Merge the manifests of the parts made with --shard
+    /// Merge the partial manifests made with --shard
     Merge(Box<MergeArgs>),
     /// Print SQL queries over many manifests, for DuckDB or Spark
     Sql(Box<SqlArgs>),
@@ -65,30 +66,30 @@ Examples:
   bc integrity manifest /srv > srv.jsonl
   bc integrity manifest --algorithm=blake3 --xattrs -o srv.jsonl.zst /srv")]
 pub struct ManifestArgs {
-    /// Digest of the files
+    /// Digest algorithm
     #[arg(add = Configurable, short = 't', long, alias = "type", value_name = "ALG", default_value = "sha256")]
     pub algorithm: Algorithm,
-    /// Record extended attributes, ACLs and capabilities too
+    /// Also record extended attributes, ACLs and capabilities
     #[arg(add = Configurable, long)]
     pub xattrs: bool,
-    /// Write to FILE, which appears whole or not at all; a name in .zst is compressed
+    /// Write to FILE, which appears complete or not at all, and is compressed if its name ends in .zst
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Only part I of N of the tree, e.g. 2/8, for N hosts that read one tree together
+    /// Record only part I of N of the tree, e.g. 2/8, to divide the work among N hosts
     ///
-    /// Every directory belongs to one part, by a hash of its path. Each run reads all names, but looks
-    /// only at the files of its own part. 'bc integrity merge' puts the N manifests together.
+    /// Each directory belongs to one part, chosen by a hash of its path. Each run reads all names, but
+    /// looks only at the files of its own part. 'bc integrity merge' merges the N manifests.
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
-    /// Continue an interrupted run with the same --output
+    /// Resume an interrupted run with the same --output
     ///
-    /// A run with --output=FILE that lasts 10 seconds keeps a journal, FILE.partial, until it is done. It
-    /// holds the digests of the files read so far; those unchanged since (inode, size, mtime, ctime) are not
-    /// read again. ROOT and options have to be the same. Without --resume an existing journal stays until the
-    /// new run has recorded more itself or is done, and is then renamed.
+    /// A run with --output=FILE that lasts 10 seconds or more keeps a journal, FILE.partial, until it is
+    /// done. The journal contains the digests of the files read so far; files that have not changed since
+    /// (inode, size, mtime, ctime) are not read again. ROOT and options must be the same. Without --resume,
+    /// an existing journal stays until the new run has recorded more or is done; then it is renamed.
     #[arg(long, requires = "output")]
     pub resume: bool,
-    /// The directory to record
+    /// Directory to record
     #[arg(value_name = "ROOT")]
     pub root: OsString,
     #[command(flatten)]
@@ -102,17 +103,17 @@ pub struct ManifestArgs {
 #[command(after_long_help = "\
 Examples:
   bc integrity verify /srv srv.jsonl                 silent if nothing differs
-  bc integrity verify --mode=meta /srv srv.jsonl     quick: reads no content
+  bc integrity verify --mode=meta /srv srv.jsonl     fast: reads no content
   bc integrity verify --ignore=uid,gid /mnt/restored srv.jsonl
   bc integrity verify --format=html --output=srv.html /srv srv.jsonl
 
-Lines: + added, - removed, > moved (a renamed directory is one), ~m metadata, ~c modified, !! damaged, \
-?? unreadable or not mounted, ~t replaced by another kind.")]
+Lines: + added, - removed, > moved (one line per renamed directory), ~m metadata, ~c modified, !! damaged, \
+?? unreadable or not mounted, ~t replaced by another kind of file.")]
 pub struct VerifyArgs {
-    /// strict, content or meta
+    /// Extent of the comparison: strict, content or meta
     ///
-    /// strict: content and all fields but those that a restore cannot keep; content: kind, content and
-    /// link targets; meta: everything but content, which is not read.
+    /// strict: content and all fields except those that a restore cannot preserve; content: kind, content
+    /// and link targets; meta: everything except content, which is not read.
     #[arg(
         long,
         value_name = "MODE",
@@ -121,7 +122,7 @@ pub struct VerifyArgs {
         hide_possible_values = true
     )]
     pub mode: CompareMode,
-    /// text, json or html
+    /// Output format: text, json or html
     #[arg(
         long,
         value_name = "FORMAT",
@@ -130,19 +131,19 @@ pub struct VerifyArgs {
         hide_possible_values = true
     )]
     pub format: DifferencesFormat,
-    /// Fields that may differ, separated by commas (e.g. uid,gid,mtime); given, it replaces the default
+    /// Fields that may differ, separated by commas (e.g. uid,gid,mtime), instead of the default ones
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     pub ignore: Vec<String>,
     /// Stop at the first difference
     #[arg(long)]
     pub fail_fast: bool,
-    /// Accept a truncated manifest, or continue where the root or a disk below it looks unmounted
+    /// Accept a truncated manifest, and continue if the root or a disk below it seems to be unmounted
     #[arg(long)]
     pub force: bool,
-    /// Write to FILE, which appears whole or not at all
+    /// Write to FILE, which appears complete or not at all
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// The directory
+    /// Directory that the manifest describes
     #[arg(value_name = "ROOT")]
     pub root: OsString,
     /// Its manifest; '-' is standard input
@@ -157,13 +158,13 @@ pub struct VerifyArgs {
 #[command(after_long_help = "\
 Examples:
   bc integrity diff --format=json old.jsonl.zst new.jsonl.zst
-  bc integrity diff /srv /mnt/backup/srv             are these two directories the same?
+  bc integrity diff /srv /mnt/backup/srv   are these two directories the same?
   bc integrity diff srv.jsonl /mnt/backup/srv
 
-A directory is read as 'bc integrity manifest' reads it, with the algorithm and the filters of the manifest on \
-the other side.")]
+A directory is read as by 'bc integrity manifest', with the algorithm and the filters of the manifest on the other \
+side, if there is one.")]
 pub struct DiffArgs {
-    /// text, json or html
+    /// Output format: text, json or html
     #[arg(
         long,
         value_name = "FORMAT",
@@ -172,19 +173,19 @@ pub struct DiffArgs {
         hide_possible_values = true
     )]
     pub format: DifferencesFormat,
-    /// Fields that may differ, separated by commas; given, it replaces the default
+    /// Fields that may differ, separated by commas, instead of the default ones
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     pub ignore: Vec<String>,
-    /// Read truncated or altered manifests with a warning
+    /// Accept truncated or altered manifests, with a warning
     #[arg(long)]
     pub force: bool,
-    /// Write to FILE, which appears whole or not at all
+    /// Write to FILE, which appears complete or not at all
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Manifest of before, or a directory; '-' is standard input, for one of the two
+    /// Old manifest, or a directory; '-' is standard input (for one of the two)
     #[arg(value_name = "OLD")]
     pub old: PathBuf,
-    /// Manifest of after, or a directory
+    /// New manifest, or a directory
     #[arg(value_name = "NEW")]
     pub new: PathBuf,
     #[command(flatten)]
@@ -196,13 +197,14 @@ pub struct DiffArgs {
 #[command(after_long_help = "\
 Examples:
   bc integrity update /srv srv.jsonl
-  bc integrity update --reread=10m /srv srv.jsonl    also re-read the least recently verified files, for 10 minutes
-  bc integrity update --reread=20G /srv srv.jsonl    ... or 20 GiB of it, or 5% of it
+  bc integrity update --reread=10m /srv srv.jsonl    also re-read for 10 minutes
+  bc integrity update --reread=20G /srv srv.jsonl    or 20 GiB, or 5%
   bc integrity update -q --reread=30m --max-changed=10% /srv srv.jsonl
-                                                     for timers: prints only damaged or unreadable entries,
-                                                     records nothing if a tenth has changed")]
+
+The last example is for timers: it prints only damaged and unreadable entries, and records nothing if more than a \
+tenth of the entries changed.")]
 pub struct UpdateArgs {
-    /// text or json: lines as of verify and diff
+    /// Output format: text or json, as for verify and diff
     #[arg(
         long,
         value_name = "FORMAT",
@@ -211,30 +213,31 @@ pub struct UpdateArgs {
         hide_possible_values = true
     )]
     pub format: ChangeFormat,
-    /// Also read again the least recently verified part: 5%, 20G, 30m or 2h
+    /// Also re-read the least recently verified part: 5%, 20G, 30m or 2h
     ///
-    /// Files whose size, times and inode are unchanged are otherwise not read. Reading a part each night
-    /// covers the whole tree in time: files tried longest ago come first, and so do those that failed. Every
-    /// update reports damage until the file is found intact, and never records it as correct by itself. A
-    /// bare number is bytes, from 4096 on: 20 is refused, as it could mean 20% or 20B.
+    /// Otherwise, files whose size, times and inode are unchanged are not read. Re-reading a part each
+    /// night covers the entire tree over time: files tried longest ago come first, whether or not they
+    /// could be read. Every update reports damage until the file is found intact, and never records it as
+    /// correct by itself. A bare number is in bytes and at least 4096: 20 is refused, as it could mean 20%
+    /// or 20B.
     #[arg(add = Configurable, long, value_name = "PART")]
     pub reread: Option<String>,
-    /// Leave the manifest as it is if more than N of its entries, or P% of them, have changed
+    /// Leave the manifest unchanged if more than N entries, or P% of them, have changed
     ///
-    /// Edited, removed, newly damaged and replaced entries count; new files, moves and metadata do not. An update
-    /// that finds more prints what it found and how many, replaces nothing, and exits with 1, or 3 if any is
-    /// damaged: ransomware and a mistaken 'rm -r' look like this. If the changes were meant, run it once with
-    /// --max-changed=100%.
+    /// Edited, removed, newly damaged and replaced entries count; new files, moves and metadata do not. An
+    /// update that finds more prints the changes and their number, records nothing, and exits with 1, or
+    /// with 3 if any entry is damaged: ransomware and a mistaken 'rm -r' look like this. If the changes
+    /// were intended, run it once with --max-changed=100%.
     #[arg(add = Configurable, long, value_name = "N|P%")]
     pub max_changed: Option<ChangeLimit>,
     /// Record the present content of damaged and possibly damaged files as correct
     #[arg(long)]
     pub accept_damaged: bool,
-    /// Accept a truncated manifest, or continue where the root or a disk below it looks unmounted or is
-    /// another one
+    /// Accept a truncated manifest, and continue if the root or a disk below it seems to be unmounted or
+    /// replaced by another one
     #[arg(long)]
     pub force: bool,
-    /// The directory
+    /// Directory that the manifest describes
     #[arg(value_name = "ROOT")]
     pub root: OsString,
     /// Its manifest, rewritten atomically
@@ -248,10 +251,12 @@ pub struct UpdateArgs {
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
-  bc integrity export --format=gnu srv.jsonl > SHA256SUMS; cd /srv && sha256sum -c ~/SHA256SUMS
-  bc integrity export --format=mtree srv.jsonl > srv.mtree; mtree -p /srv -f srv.mtree")]
+  bc integrity export --format=gnu srv.jsonl > srv.sha256
+  (cd /srv && sha256sum -c) < srv.sha256
+  bc integrity export --format=mtree srv.jsonl > srv.mtree
+  mtree -p /srv -f srv.mtree")]
 pub struct ExportArgs {
-    /// gnu, hashdeep or mtree
+    /// Output format: gnu, hashdeep or mtree
     #[arg(
         long,
         value_name = "FORMAT",
@@ -259,13 +264,13 @@ pub struct ExportArgs {
         hide_possible_values = true
     )]
     pub format: Foreign,
-    /// Read a truncated or altered manifest with a warning
+    /// Accept a truncated or altered manifest, with a warning
     #[arg(long)]
     pub force: bool,
-    /// Write to FILE, which appears whole or not at all
+    /// Write to FILE, which appears complete or not at all
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// The manifest
+    /// Manifest to export
     #[arg(value_name = "MANIFEST")]
     pub manifest: PathBuf,
     #[command(flatten)]
@@ -276,13 +281,14 @@ pub struct ExportArgs {
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
-  bc integrity import --output=srv.jsonl SHA256SUMS; bc integrity verify --mode=content /srv srv.jsonl
+  bc integrity import --output=srv.jsonl SHA256SUMS
+  bc integrity verify --mode=content /srv srv.jsonl
   bc integrity import --strip-prefix=/srv --output=srv.jsonl.zst hashdeep.txt")]
 pub struct ImportArgs {
-    /// Algorithm of the digests, where the lines name none or several
+    /// Algorithm of the digests, if the lines specify none or several
     #[arg(short = 't', long, alias = "type", value_name = "ALG")]
     pub algorithm: Option<Algorithm>,
-    /// Directory that all paths lie in, taken off their front
+    /// Strip DIR, which must contain all paths, from their front
     #[arg(
         long,
         value_name = "DIR",
@@ -290,10 +296,10 @@ pub struct ImportArgs {
         hide_default_value = true
     )]
     pub strip_prefix: OsString,
-    /// Write to FILE, which appears whole or not at all; a name in .zst is compressed
+    /// Write to FILE, which appears complete or not at all, and is compressed if its name ends in .zst
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// A GNU, BSD-tagged or hashdeep file; '-' is standard input. At most 1 GiB from a pipe
+    /// GNU, BSD-tagged or hashdeep file; '-' is standard input (at most 1 GiB from a pipe)
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     #[command(flatten)]
@@ -304,21 +310,22 @@ pub struct ImportArgs {
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
-  bc integrity manifest --shard=1/2 -o srv.1 /srv    on one host, and on another --shard=2/2 -o srv.2
+  bc integrity manifest --shard=1/2 -o srv.1 /srv    on one host
+  bc integrity manifest --shard=2/2 -o srv.2 /srv    on another host
   bc integrity merge -o srv.jsonl.zst srv.1 srv.2
-  bc integrity merge --check incoming/*.jsonl.zst    is each of them whole and unaltered?
+  bc integrity merge --check incoming/*.jsonl.zst    complete and unaltered?
 
-A part that is missing, occurs twice, belongs to another tree or was made with other options is refused, and so \
-is one that did not read a directory which the others list. A file that was moved meanwhile and is in two \
-parts is reported, and the exit code is 1. Lists of 'bc hash --shard=I/N --format=jsonl' are put together too.")]
+Parts that are missing, occur twice, belong to another tree or were made with other options are refused, and so is \
+a part that did not read a directory which the others list. A file that was moved between the runs and is in two \
+parts is reported, and the exit code is 1. Lists of 'bc hash --shard=I/N --format=jsonl' can be merged, too.")]
 pub struct MergeArgs {
-    /// Check the manifests, those of whole trees too, and write nothing
+    /// Check the manifests, which may also be those of complete trees, and write nothing
     #[arg(long, conflicts_with = "output")]
     pub check: bool,
-    /// Write to FILE, which appears whole or not at all; a name in .zst is compressed
+    /// Write to FILE, which appears complete or not at all, and is compressed if its name ends in .zst
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// The manifests of all parts, in any order
+    /// Manifests of all parts, in any order
     #[arg(value_name = "MANIFEST", required = true)]
     pub manifests: Vec<PathBuf>,
     #[command(flatten)]
@@ -330,27 +337,27 @@ pub struct MergeArgs {
 #[command(after_long_help = "\
 Examples:
   bc integrity sql --query=duplicates 'fleet/*.jsonl.zst' | duckdb
-  bc integrity sql --query=unprotected --param backups='backup/*.jsonl.zst' 'fleet/*.jsonl.zst' | duckdb
-  bc integrity sql --query=growth --param from=2026-01-01 --param to=2026-02-01 'fleet/*.jsonl' | duckdb
+  bc integrity sql --query=unprotected --param backups='old/*' 'new/*' | duckdb
+  bc integrity sql --query=growth --param from=2026-01-01 'fleet/*' | duckdb
   bc integrity sql --engine=spark 'hdfs:///fleet/*.jsonl' > views.sql
 
 Queries and their parameters (all have limit and algorithm):
   duplicates   content in more than one place               min_size
   unprotected  content in one place only, or in no backup   min_size, backups
-  lost         content of older manifests that is gone      min_size, backups
-  decayed      other content, same place, path, size, time; damage that updates found
+  lost         content found only in older manifests        min_size, backups
+  decayed      changed content behind the same path, size and mtime
   moved        content under another path than before
   waste        bytes in copies within a place, by directory min_size
-  growth       files and bytes more than at an earlier time from, to
-  find         where a digest or a path is                  digest, path
+  growth       files and bytes gained since an earlier time from, to
+  find         places of a digest or a path                 digest, path
 
-For each root of a machine, and place, the newest complete manifest counts; an update has the date of the \
-update. Entries that it records as damaged, unreadable or not mounted do not count as copies. A table of the \
-entries that no answer contains comes first (from duckdb, on standard error); duckdb shows whole tables with \
--csv. from=DATE means the start of that day, to=DATE its end. Manifests are claims of the hosts that made \
-them: check those that arrive with 'bc integrity merge --check'.")]
+For each machine, root and place, the newest complete manifest counts; an updated manifest has the date of its \
+update. Entries recorded as damaged, unreadable or not mounted do not count as copies. A table of the entries that \
+no answer contains comes first (from duckdb, on standard error); duckdb prints complete tables with -csv. from=DATE \
+means the start of that day, to=DATE its end. A manifest is a claim of the host that made it: check incoming ones \
+with 'bc integrity merge --check'.")]
 pub struct SqlArgs {
-    /// duckdb or spark
+    /// SQL engine: duckdb or spark
     #[arg(
         long,
         value_name = "ENGINE",
@@ -359,7 +366,7 @@ pub struct SqlArgs {
         hide_possible_values = true
     )]
     pub engine: Engine,
-    /// Query to ask [default: none, only the views]
+    /// Query to print [default: none, only the views]
     #[arg(
         long,
         value_name = "NAME",

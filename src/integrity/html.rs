@@ -148,7 +148,7 @@ impl Differences<'_> {
         }
         if !summary.any() {
             page.body += &nothing(
-                "Every entry is as it was",
+                "Every entry is unchanged",
                 &format!("{} entries were compared.", thousands(summary.new)),
             );
         }
@@ -158,9 +158,9 @@ impl Differences<'_> {
     fn map(&self, page: &mut Page) {
         let class = |cell: &Cell| GRAVEST[GRAVEST.len() - usize::from(cell.amount.mark)];
         let words = map::Words {
-            heading: "Where the differences are",
-            caption: "An area is the number of entries of a directory that differ; its colour \
-                      is that of the gravest.",
+            heading: "Differences by directory",
+            caption: "Area: number of entries in a directory that differ. Colour: the most serious \
+                      difference.",
             value: None,
             count: "Entries",
             short: &|amount| thousands(amount.value),
@@ -238,24 +238,24 @@ fn verdict(summary: &ComparisonSummary, content: bool) -> (&'static str, String)
     let (title, words) = match (summary.conclusion(), content) {
         (Conclusion::Damaged, _) => (
             "Damage suspected",
-            "Damaged are files whose content differs while size and modification time do not: \
-             the disk or the way to it changed them, or a program wrote to them and put the time \
-             back. Restore them from a copy that verifies.",
+            "A file counts as damaged if its content differs while its size and modification time \
+             do not: the disk or the way to it changed the file, or a program wrote to it and \
+             reset the time. Restore such files from a copy that verifies.",
         ),
         (Conclusion::Different, true) if unread => (
             "Differences, some unreadable",
-            "No damage was seen; what could not be read may hide some.",
+            "No damage was found; unreadable files may be damaged.",
         ),
         (Conclusion::Different, true) if summary.complete => (
             "Differences, no damage",
-            "Every file that has other content shows it in its size or modification time, as an \
-             edit does.",
+            "Every file with different content also has another size or modification time, as \
+             after an edit.",
         ),
         (Conclusion::Different, _) => ("Differences", ""),
         // The page says so where it would list differences.
         (Conclusion::Same, _) => ("Nothing differs", ""),
     };
-    let unknown = "Content was not compared: this page cannot tell of damage.";
+    let unknown = "Content was not compared, so this page cannot report damage.";
     let words = match (content, words) {
         (true, words) => words.to_owned(),
         (false, "") => unknown.to_owned(),
@@ -303,7 +303,7 @@ fn made(header: Option<&Header>) -> String {
             Text(&shown(moment(time).as_bytes())),
             on_host(header.host.as_deref())
         ),
-        None => ", which does not say when it was made".to_owned(),
+        None => ", which does not record when it was made".to_owned(),
     }
 }
 
@@ -358,7 +358,7 @@ fn figures(summary: &ComparisonSummary, words: &str, content: bool) -> String {
     );
     if summary.unseen > 0 {
         html += &format!(
-            " {} are below directories that could not be read, so nobody knows.",
+            " {} are below directories that could not be read, so their state is unknown.",
             thousands(summary.unseen)
         );
     }
@@ -411,11 +411,9 @@ fn details(change: &Change) -> Json {
 fn ctime(ctime: Option<Ctime>) -> &'static str {
     match ctime {
         Some(Ctime::Same) => "ctime unchanged: points to bitrot",
-        Some(Ctime::Other) => "ctime changed: points to a rewrite with the time put back",
-        Some(Ctime::Mute) => {
-            "ctime tells nothing here: bitrot, or a rewrite with the time put back"
-        }
-        _ => "ctime not recorded: bitrot, or a rewrite with the time put back",
+        Some(Ctime::Other) => "ctime changed: probably a rewrite with its mtime reset",
+        Some(Ctime::Mute) => "ctime proves nothing here: bitrot, or a rewrite with its mtime reset",
+        _ => "ctime not recorded: bitrot, or a rewrite with its mtime reset",
     }
 }
 

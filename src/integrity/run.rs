@@ -144,7 +144,7 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
             .closing(|| format!("as recorded: {entries}, {read} read"));
     }
     if verified.summary.unmounted > 0 {
-        let text = "--force takes what seems not to be mounted as it is found";
+        let text = "--force accepts disks that seem unmounted as they are found";
         session.report.summary(text);
     }
     Ok(session.end(exit))

@@ -74,7 +74,7 @@ pub const APPLETS: &[Applet] = &[
     Applet {
         name: "copy",
         called: &["bccopy", "bc-copy", "bccp"],
-        about: "Copy trees, resume if interrupted, end with a manifest",
+        about: "Copy trees, resume when interrupted, write a manifest",
         command: crate::copy::command,
         only: crate::copy::only,
         default: Some("copy"),

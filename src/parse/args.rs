@@ -33,11 +33,11 @@ pub fn is_configurable(arg: &Arg) -> bool {
 /// A three-way switch whose `auto` looks at the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Choice {
-    /// Only where a terminal is there to show it
+    /// Only on a terminal
     Auto,
-    /// In pipes and files too
+    /// Also in pipes and files
     Always,
-    /// Not at all
+    /// Never
     Never,
 }
 
@@ -46,7 +46,7 @@ pub enum Choice {
 pub enum LogFormat {
     /// Lines for people
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
 }
 
@@ -54,13 +54,13 @@ pub enum LogFormat {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Common options")]
 pub struct Common {
-    /// auto, mono (one), compute (one per core), io (one per logical CPU) or a number up to 1024
+    /// Threads: auto, mono (one), compute (one per core), io (one per logical CPU) or a number up to 1024
     ///
-    /// auto starts with as many threads as the known work needs, and adds more as files and bytes turn up: at
-    /// most one per logical CPU, or up to 128 while threads wait, as long as more of them get more done. That
-    /// happens in a walk, in copy and prune, and with small files on a file system that does not report when
-    /// it will make them wait (FUSE, overlays). Results never depend on it. Affinity masks and CPU quotas are
-    /// respected.
+    /// auto starts with as many threads as the known work needs and adds more as files and bytes turn up:
+    /// at most one per logical CPU, or up to 128 while threads wait, as long as more threads get more done.
+    /// The latter applies to walks, to copy and prune, and to small files on a file system that does not
+    /// report in advance that a call will wait (FUSE, overlays). Results never depend on the number of
+    /// threads. Affinity masks and CPU quotas are respected.
     #[arg(
         add = Configurable,
         short = 'j',
@@ -70,11 +70,11 @@ pub struct Common {
         default_value = "auto"
     )]
     pub threads: Threads,
-    /// Method of reading files: auto, sync (plain calls) or uring (io_uring)
+    /// Method for reading files: auto, sync (plain calls) or uring (io_uring)
     ///
-    /// auto uses plain calls for files in memory and io_uring for all others. uring is an error
-    /// where the kernel refuses it. File systems that cannot report which files are in memory (FUSE,
-    /// overlays) are read by plain calls with either.
+    /// auto uses plain calls for cached files and io_uring for all others. uring is an error if the kernel
+    /// refuses it. File systems that cannot report which files are cached (FUSE, overlays) are read by
+    /// plain calls in any case.
     #[arg(
         add = Configurable,
         long,
@@ -86,14 +86,14 @@ pub struct Common {
     pub io: Reader,
     /// Limit on memory for buffers and per-file state, e.g. 256M
     ///
-    /// A job that does not fit is refused before anything is changed or printed, and the message gives the
-    /// least budget that works.
+    /// A job that does not fit is refused before anything is changed or printed, and the message states the
+    /// smallest budget that works.
     #[arg(add = Configurable, long, value_name = "SIZE")]
     pub memory_budget: Option<Size>,
-    /// Limit on the bytes read per second, or written by a copy, e.g. 20M: keeps the disk usable for others
+    /// Limit on bytes per second read, or written by a copy, e.g. 20M: keeps the disk usable for others
     ///
-    /// The limit is for all threads together, averaged over pieces of files. The bytes of a copy count as
-    /// they are written, once for each destination.
+    /// The limit applies to all threads together, averaged over pieces of files. The bytes of a copy count
+    /// as they are written, once per destination.
     #[arg(add = Configurable, long, value_name = "SIZE")]
     pub rate: Option<Size>,
     /// Status line on stderr: auto (on a terminal only), always or never
@@ -121,14 +121,14 @@ pub struct Common {
     /// Print only results and errors
     #[arg(add = Configurable, short, long)]
     pub quiet: bool,
-    /// Say more: phases with counts and times (-v), decisions with their reasons (-vv)
+    /// Print more: phases with counts and times (-v), decisions with their reasons (-vv)
     ///
-    /// -vv adds where settings come from, which instruction sets and readers are used, how the number of
-    /// threads was chosen, which properties of each file system are assumed, and each path that was left out,
-    /// with the reason.
+    /// -vv also prints where settings come from, which instruction sets and readers are used, how the
+    /// number of threads was chosen, which properties of each file system are assumed, and each path that
+    /// was left out, with the reason.
     #[arg(add = Configurable, short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
-    /// Messages on stderr as text, or as json: one object a line
+    /// Format of messages on stderr: text, or json with one object per line
     #[arg(
         add = Configurable,
         long,
@@ -143,12 +143,13 @@ pub struct Common {
     pub metrics: Option<PathBuf>,
     /// Configuration file instead of $XDG_CONFIG_HOME/bc/config.toml
     ///
-    /// Its keys are the names of options; a table such as `[hash]` has those of one command. Environment
-    /// variables such as BC_THREADS win over it, the command line wins over both. Options that say what to do,
-    /// change the meaning of a check or weaken a guard can only be given on the command line.
+    /// Its keys are the names of options; a table such as `[hash]` contains those of one command.
+    /// Environment variables such as BC_THREADS override the file, and the command line overrides both.
+    /// Options that say what to do, change the meaning of a check or weaken a safeguard can only be given
+    /// on the command line.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Print this command tree as JSON and stop
+    /// Print this command tree as JSON and exit
     #[arg(long)]
     pub describe: bool,
 }
@@ -166,13 +167,13 @@ pub struct WalkArgs {
     /// Only files that match GLOB (repeatable); with '/', matched against the path below the root
     ///
     /// '*.jpg' matches names anywhere, 'raw/*.jpg' only in the directory raw at the top, '**/raw/*' in any
-    /// directory raw, 'raw/' directories alone; [a-z], [!a-z], {one,two} and \ are as in a shell. Directories are
-    /// entered regardless of their names.
+    /// directory raw, 'raw/' only directories; [a-z], [!a-z], {one,two} and \ work as in a shell.
+    /// Directories are entered regardless of their names.
     #[arg(add = Configurable, long, value_name = "GLOB", value_parser = pattern())]
     pub include: Vec<OsString>,
-    /// Leave out files and whole directories that match GLOB (repeatable); wins over --include
+    /// Leave out files and entire directories that match GLOB (repeatable); overrides --include
     ///
-    /// Patterns are as for --include. A directory that matches is not even read.
+    /// Patterns work as for --include. A directory that matches is not even read.
     #[arg(add = Configurable, long, value_name = "GLOB", value_parser = pattern())]
     pub exclude: Vec<OsString>,
     /// Only files of at least SIZE
@@ -181,10 +182,11 @@ pub struct WalkArgs {
     /// Only files of at most SIZE
     #[arg(add = Configurable, long, value_name = "SIZE")]
     pub max_size: Option<Size>,
-    /// Only files modified after TIME: a date, a time, or how long ago (2d, 12h, 30m)
+    /// Only files modified after TIME: a date, a time or an age (2d, 12h, 30m)
     ///
-    /// 2024-05-31 is its first moment in UTC; 2024-05-31T18:00:00+02:00 has a time and an offset, and @N is N
-    /// seconds since 1970: --newer=@$(stat -c %.9Y FILE) means after FILE. Directories and links are not filtered.
+    /// 2024-05-31 means the start of that day in UTC; 2024-05-31T18:00:00+02:00 has a time and an offset;
+    /// @N is N seconds since 1970, so --newer=@$(stat -c %.9Y FILE) means modified after FILE. Directories
+    /// and links are not filtered.
     #[arg(long, value_name = "TIME", alias = "changed-within")]
     pub newer: Option<TimeBound>,
     /// Only files modified before TIME, written as for --newer
@@ -192,22 +194,21 @@ pub struct WalkArgs {
     pub older: Option<TimeBound>,
     /// Honour .gitignore and .ignore files
     ///
-    /// Their lines mean what they mean to git. An invalid line is ignored and reported, and counts as a
-    /// failure: it may have been meant to leave out more.
+    /// Their lines mean the same as in git. An invalid line is ignored and reported, and counts as a
+    /// failure, as it may have been intended to leave out more.
     #[arg(add = Configurable, long)]
     pub ignore_files: bool,
-    /// Only entries at most N levels below a root, as find -maxdepth: 1 means those directly in it
+    /// Only entries at most N levels below a root, like find -maxdepth: 1 means those directly in it
     ///
-    /// 0 means only the paths given on the command line. Paths from --files-from are taken
-    /// at any depth: they are not walked to.
+    /// 0 means only the paths given on the command line. Paths from --files-from are taken at any depth.
     #[arg(add = Configurable, long, value_name = "N")]
     pub max_depth: Option<u32>,
-    /// Take exactly the paths listed in FILE, one a line ('-' is stdin); no walk
+    /// Take exactly the paths listed in FILE, one per line ('-' is stdin), without a walk
     ///
     /// A path that is listed twice counts once.
     #[arg(long, value_name = "FILE")]
     pub files_from: Option<PathBuf>,
-    /// The list of --files-from is separated by NUL bytes
+    /// Paths in the list of --files-from are separated by NUL bytes
     #[arg(short = '0', long = "null", requires = "files_from")]
     pub null: bool,
     /// Follow symbolic links; each directory is visited once
@@ -215,7 +216,7 @@ pub struct WalkArgs {
     pub follow_symlinks: bool,
     /// Stay on the file system of each root
     ///
-    /// /proc, /sys and the like are never entered unless they are given as a PATH.
+    /// /proc, /sys and similar file systems are never entered unless given as a PATH.
     #[arg(add = Configurable, short = 'x', long)]
     pub one_file_system: bool,
     /// Accepted as other programs have it: every walk goes into directories

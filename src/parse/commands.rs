@@ -7,10 +7,10 @@ const EXAMPLES: &str = "\
 Examples:
   bc hash DIR
   bc dup summary DIR
-  bc integrity manifest --output=DIR.jsonl DIR && bc integrity verify DIR DIR.jsonl
+  bc integrity manifest -o DIR.jsonl DIR && bc integrity verify DIR DIR.jsonl
   bc install --mkdir ~/.local/bin
   bc --generate=man --output=$HOME/.local/share/man/man1
-  bc --generate=complete-bash --output=$HOME/.local/share/bash-completion/completions/bc";
+  bc --generate=complete-bash -o ~/.local/share/bash-completion/completions/bc";
 
 /// Returns the whole command tree, as `bc` sees it.
 pub fn whole() -> clap::Command {

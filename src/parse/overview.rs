@@ -11,45 +11,45 @@ const TASKS: &str = "
 Tasks:
   Are these two folders the same?
       bc integrity diff DIR1 DIR2
-  What is only on this card?
+  Which files are only on this card?
       bc dup unique CARD --reference=ARCHIVE
   Is my backup good?
       bc integrity diff DIR BACKUP                  compared with its source
-      bc integrity manifest --output=FILE BACKUP    record it while it is good,
-      bc integrity verify BACKUP FILE               and compare it later
+      bc integrity manifest --output=FILE BACKUP    record it while it is good
+      bc integrity verify BACKUP FILE               and verify it later
   My disk is full
-      bc dup summary DIR                            how much duplicates take
-      bc dup dirs DIR                               which folders are copies
-      bc dup prune --action=hardlink --dry-run DIR  what could be freed, how
-  Copy, and be sure
+      bc dup summary DIR                            space that duplicates take
+      bc dup dirs DIR                               folders that are copies
+      bc dup prune --action=hardlink --dry-run DIR  what would be freed
+  Copy and verify
       bc copy --verify=media SOURCE... DESTINATION
-  Move, and lose nothing
+  Move safely
       bc move SOURCE... DESTINATION
   Check an archive for bitrot, and repair it
       bc integrity manifest --output=FILE DIR       once
       bc integrity update --reread=5% DIR FILE      every night
       bc integrity restore --from=BACKUP DIR FILE   after damage
-  Make and check lists of checksums
+  Create and check checksum files
       bc hash --output=SHA256SUMS DIR
       bc hash check SHA256SUMS
 ";
 
 const ALSO: &str = "
 Also:
-  install     Make links so that bchash, bcdup ... are commands; with --gnu,
-              sha256sum and the like
-  --list      Names of the commands
+  install     Make links named bchash, bcdup and so on; with --gnu,
+              sha256sum and similar names
+  --list      List of commands
   --version   Version, CPU features, readers
-  --describe  The whole command tree as JSON
+  --describe  The complete command tree as JSON
   --generate=WHAT
               Manual pages (man) or completions (complete-bash, -zsh, -fish)
 ";
 
 const EXIT_CODES: &str = "
 Exit codes:
-  0           All done, and nothing differs
+  0           Success, and nothing differs
   1           Something differs, failed verification or could not be read
-  2           Wrong usage, or the request could not be carried out
+  2           Usage error, or the request could not be carried out
   3           bc integrity: damage suspected
   130, 143    Ended by SIGINT (Ctrl-C) or SIGTERM
 ";
@@ -66,7 +66,7 @@ pub fn long(called: &str) -> String {
         }
     };
     let text = format!(
-        "{}{TASKS}{}{ALSO}{EXIT_CODES}\nOptions may stand anywhere: 'bc -v hash DIR' is 'bc hash -v DIR'.\n\
+        "{}{TASKS}{}{ALSO}{EXIT_CODES}\nOptions can go anywhere: 'bc -v hash DIR' means 'bc hash -v DIR'.\n\
          'bc hash --help' explains a command and gives examples.\n",
         head(),
         commands(below),
@@ -78,7 +78,7 @@ pub fn long(called: &str) -> String {
 /// Returns the page of `-h`.
 pub fn short(called: &str) -> String {
     let text = format!(
-        "{}{}{ALSO}\n'bc --help' lists tasks, each with its commands; 'bc hash --help' explains a command.\n",
+        "{}{}{ALSO}\n'bc --help' lists common tasks; 'bc hash --help' explains a command.\n",
         head(),
         commands(|_| String::new()),
     );

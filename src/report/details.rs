@@ -41,7 +41,7 @@ pub fn begun(report: &Report, common: &Common) {
     ));
     let reader = match (common.io, bc_read::uring_available()) {
         (Choice::Auto, Ok(())) => {
-            "plain calls for what is in memory, io_uring for what is not".to_owned()
+            "plain calls for cached files, io_uring for all others".to_owned()
         }
         (Choice::Auto, Err(error)) => format!("plain calls: io_uring: {}", error.message()),
         (Choice::Sync, _) => "plain calls, as --io says".to_owned(),

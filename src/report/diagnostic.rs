@@ -178,7 +178,7 @@ pub fn record<'e>(applet: &'e str, failed: &'e PathError) -> ErrorRecord<'e> {
 /// [`Setting`].
 fn unless(text: String, setting: Option<Setting>) -> String {
     let option = match setting {
-        Some(Setting::Force) => "--force to go on",
+        Some(Setting::Force) => "--force to continue",
         Some(Setting::IgnoreDigest) => "--ignore=digest compares the rest",
         Some(Setting::Manifest) => "--manifest=FILE names another place",
         Some(Setting::Exclude) => "--exclude leaves it out",

@@ -39,7 +39,7 @@ pub fn begin(
             place.map_err(|error| session.fatal(Diagnostic::failed(&name, "dup", &error)))?
         }
         None if going_on => {
-            let text = "--resume: what is written to no file has no journal to go on from";
+            let text = "--resume: output that is not a file has no journal to resume from";
             return Err(session.fatal(text));
         }
         None => return Ok(None),
@@ -59,7 +59,7 @@ pub fn begin(
     .pace(pace(session));
     let begun = Resume::begin(options, &session.cancel);
     let (resume, beginning) = begun.map_err(|why| {
-        let text = format!("{name}: --resume cannot go on from it: {why}");
+        let text = format!("{name}: --resume cannot continue it: {why}");
         session.fatal(text)
     })?;
     match beginning {
@@ -77,11 +77,11 @@ pub fn begin(
             Escaped(aside.as_encoded_bytes())
         )),
         Beginning::Without(why) => session.report.warning(format_args!(
-            "{name}: {why}: left as it is; should this run be interrupted, none can go on from it"
+            "{name}: {why}: left as it is; if this run is interrupted, it cannot be resumed"
         )),
         Beginning::GoesOn { files, lost } => {
             session.report.summary(format_args!(
-                "{name}: going on with what was read of {files} files"
+                "{name}: resuming: {files} files were already read"
             ));
             if lost > 0 {
                 session.report.warning(format_args!(
@@ -103,7 +103,7 @@ impl Recorded {
         if is_kept {
             session
                 .report
-                .summary(format_args!("{}: --resume goes on from here", self.name));
+                .summary(format_args!("{}: --resume continues from here", self.name));
         }
     }
 
@@ -143,8 +143,7 @@ fn tell(session: &Session, name: &str) -> Box<dyn Fn(&str) + Send + Sync> {
     let (name, quiet) = (name.to_owned(), session.common.quiet);
     Box::new(move |why| {
         if !quiet {
-            let text =
-                format!("{name}: {why}; should this run be interrupted, none can go on from here");
+            let text = format!("{name}: {why}; if this run is interrupted, it cannot be resumed");
             crate::report::caution(&who, &text);
         }
     })

@@ -106,7 +106,7 @@ fn a_full_disk_is_told_and_gone_on_from() {
         .stderr_has("No space left on device")
         .stderr_has("are still to be written")
         .stderr_has("are free")
-        .stderr_has("the same command goes on");
+        .stderr_has("run the same command again");
     for number in 0..20 {
         if let Ok(found) = std::fs::read(to.join(format!("{number:02}"))) {
             assert!(found == vec![number; 100_000], "{number}");
@@ -217,8 +217,8 @@ fn odd_journals() {
     for (content, says) in [
         (b"no journal".to_vec(), "not a journal"),
         (vec![0; 4096], "not a journal"),
-        (whole[..whole.len() - 3].to_vec(), "goes on from"),
-        ([&whole[..], &[0xff; 40]].concat(), "goes on from"),
+        (whole[..whole.len() - 3].to_vec(), "resuming the run of"),
+        ([&whole[..], &[0xff; 40]].concat(), "resuming the run of"),
     ] {
         std::fs::write(&journal, &content).unwrap();
         let out = t.bc_line("copy -T r to").go();

@@ -93,13 +93,13 @@ fn reported(out: &Outcome) -> (Vec<(String, String)>, Option<[u64; 5]>) {
     (errors, counts)
 }
 
-/// Copied, left as they were, failed, not begun, and of how many, as the last line has them.
+/// Copied, left as they were, failed, not started, and of how many, as the last line has them.
 fn counted(text: &str) -> Option<[u64; 5]> {
     let (parts, all) = text.split_once(" of ")?;
     let mut counts = [0; 5];
     for part in parts.split(", ") {
         let (number, what) = part.split_once(' ')?;
-        let at = ["copied", "left as they were", "failed", "not begun"];
+        let at = ["copied", "left as they were", "failed", "not started"];
         counts[at.iter().position(|one| *one == what)?] = number.parse().ok()?;
     }
     counts[4] = all.split(';').next()?.trim().parse().ok()?;

@@ -134,7 +134,7 @@ fn an_immutable_manifest_is_refused_at_once() {
     assert!(!is_copied);
     let out = t.bc_line("copy -T r to").go();
     out.code(0);
-    assert!(!out.error_text().contains("goes on"), "{out}");
+    assert!(!out.error_text().contains("to resume"), "{out}");
     assert_eq!(t.read("to/new"), b"new");
 }
 

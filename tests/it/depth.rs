@@ -88,6 +88,6 @@ fn the_help_counts_as_the_program_does() {
             .arg("--help")
             .go()
             .code(0)
-            .stdout_has("as find -maxdepth");
+            .stdout_has("like find -maxdepth");
     }
 }

@@ -50,7 +50,7 @@ fn readme_says_which_links_install_makes() {
 
 #[test]
 fn the_memory_of_a_file_is_one_figure_everywhere() {
-    let figures = "about 90 bytes a file for `integrity` and 150 for `dup`";
+    let figures = "about 90 bytes per file for `integrity` and 150 for `dup`";
     for text in [README, SECURITY] {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains(figures), "{figures}");

@@ -164,7 +164,7 @@ fn where_layers_are_not_known_the_worst_is_said() {
             &format!(
                 "mkdir -p up work; orelse {mount}
                 act link --dry-run --action=hardlink
-                grep -c 'a lower layer, where a link takes space, is not known; needs force' link.err || true
+                grep -c 'a lower layer, where a link takes space; needs force' link.err || true
                 act shared --dry-run --action=reflink; act shared2 --journal=i --action=reflink
                 act dry --force --dry-run --keep=name:a --action=delete
                 act real --force --journal=j --keep=name:a --action=delete

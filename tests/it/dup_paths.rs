@@ -22,7 +22,7 @@ fn a_path_that_is_a_link_gets_a_word() {
             .go();
         let real = t.join("real").canonicalize().unwrap();
         let word = format!(
-            "{path} is a symbolic link: what is changed is in {}",
+            "{path} is a symbolic link: changes are made in {}",
             real.display()
         );
         out.code(0).stderr_has(word);

@@ -132,12 +132,12 @@ fn the_question_says_what_the_run_will_do() {
         ),
         (
             "--action=delete --across-roots --keep=last a b",
-            "Delete 3 files (#) of 2 groups, keeping the last of each, and what lies under the \
+            "Delete 3 files (#) of 2 groups, keeping the last of each, and files under the \
              same PATH? [y/N]",
         ),
         (
             "--action=delete --across-roots --keep=first a b",
-            "Delete 2 files (#) of 2 groups, keeping the first of each, and what lies under the \
+            "Delete 2 files (#) of 2 groups, keeping the first of each, and files under the \
              same PATH? [y/N]",
         ),
         (

@@ -10,7 +10,7 @@ use crate::common::BC;
 /// The commands of the recipe.
 fn recipe() -> Vec<String> {
     let guide = include_str!("../../src/guide/recipes.md");
-    let mut text = guide.split("## Empty an inbox of what the archive has already");
+    let mut text = guide.split("## Empty an inbox of files that the archive already has");
     let block = text.nth(1).unwrap().split("```").nth(1).unwrap();
     let lines = block.lines().skip(1).filter(|line| !line.is_empty());
     let lines: Vec<String> = lines.map(str::to_owned).collect();

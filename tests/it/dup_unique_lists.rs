@@ -182,7 +182,7 @@ fn a_list_on_the_card_is_refused_by_whatever_name_it_comes() {
     for reference in ["now/card/SUMS", "-", "/dev/stdin"] {
         let script = format!("\"$BC\" dup unique now/card --reference={reference} < now/card/SUMS");
         let run = t.run("sh").args(["-c", &script]).env("BC", BC);
-        run.go().code(2).stderr_has("lies in what is asked about");
+        run.go().code(2).stderr_has("is inside a PATH");
     }
 }
 

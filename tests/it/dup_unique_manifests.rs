@@ -235,7 +235,5 @@ fn a_manifest_of_the_card_itself_says_nothing() {
     t.bc_line("hash --output=card/own card/a card/sub/b")
         .go()
         .code(0);
-    ask(&t, "card/own")
-        .code(2)
-        .stderr_has("lies in what is asked about");
+    ask(&t, "card/own").code(2).stderr_has("is inside a PATH");
 }

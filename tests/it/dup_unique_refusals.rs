@@ -73,7 +73,9 @@ fn nothing_is_safe_where_nobody_tells_what_is_mounted() {
         return;
     };
     out.code(1)
-        .stderr_has("cannot tell what mounts cover: /proc/self/mountinfo: open: No such file")
+        .stderr_has(
+            "cannot determine which files mounts cover: /proc/self/mountinfo: open: No such file",
+        )
         .stderr_has("all of 1 files that were looked at are elsewhere");
 }
 

@@ -128,7 +128,7 @@ fn damage_is_not_called_bitrot_where_ctime_repeats_mtime() {
         show two
         $BC integrity verify $M m || echo $?; umount $M";
     with_images(text, |mount, outcome| {
-        outcome.code(0).stdout_has("ctime tells nothing here");
+        outcome.code(0).stdout_has("ctime proves nothing here");
         let text = outcome.text();
         assert!(!text.contains("points to"), "{mount}: {text}");
         assert!(text.ends_with("3\n"), "{mount}: {text}");

@@ -314,7 +314,7 @@ fn nothing_found_and_nothing_wasted_are_pages_too() {
     let page = t.bc_line("dup --format=html .").go().code(0).text();
     stands_alone(&page);
     assert!(page.contains("<h1>No duplicate files</h1>") && !page.contains("id=map"));
-    let said = "<section class=empty>\n<h2>No two files are equal</h2>\n\
+    let said = "<section class=empty>\n<h2>No identical files</h2>\n\
                 <p class=note>2 files, 2 B in all, were compared. Nothing can be freed here.</p>";
     assert!(
         page.contains(said) && !page.contains("bc dup prune"),
@@ -330,9 +330,9 @@ fn nothing_found_and_nothing_wasted_are_pages_too() {
     // A map of one directory would show nothing.
     t.write("d/x", "same").write("d/y", "same");
     let page = t.bc_line("dup --format=html .").go().code(0).text();
-    assert!(
-        page.contains("Where the waste is: all of it in <bdi class=\"p\"><span>./</span>d</bdi>.")
-    );
+    assert!(page.contains(
+        "Wasted space by directory: all of it in <bdi class=\"p\"><span>./</span>d</bdi>."
+    ));
     assert!(!page.contains("id=map"));
 }
 
@@ -423,7 +423,7 @@ fn what_could_not_be_read_is_on_the_page() {
     out.code(1).stderr_has("Permission denied");
     let page = out.text();
     stands_alone(&page);
-    assert!(page.contains("<h2>Not judged</h2>"));
+    assert!(page.contains("<h2>Not compared</h2>"));
     assert!(
         page.contains("<span>./</span>&lt;i&gt;c</bdi>: open: Permission denied"),
         "{page}"

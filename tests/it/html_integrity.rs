@@ -96,7 +96,7 @@ fn a_page_of_damage() {
     assert_eq!(classes[..4], ["damaged", "replaced", "modified", "removed"]);
     let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     for (class, path, words) in [
-        ("damaged", "a/rotten", "ctime changed: points to a rewrite"),
+        ("damaged", "a/rotten", "ctime changed: probably a rewrite"),
         (
             "damaged",
             "a/rotten",
@@ -191,7 +191,7 @@ fn content_that_was_not_compared_is_not_called_undamaged() {
             page.contains("<h1>Differences</h1>") && page.contains(damage),
             "{option}"
         );
-        assert!(page.contains("Content was not compared: this page cannot tell of damage."));
+        assert!(page.contains("Content was not compared, so this page cannot report damage."));
     }
     let closed = TestTree::new();
     closed.write("a", "1");
@@ -229,7 +229,7 @@ fn a_page_of_no_difference_and_of_two_manifests() {
     assert!(page.contains("<h1>Nothing differs</h1>") && !page.contains("id=changes"));
     let tiles = between(&page, "<ul class=tiles>", "</ul>");
     assert_eq!(tiles.matches("<li").count(), 2, "{tiles}");
-    let said = "<section class=empty>\n<h2>Every entry is as it was</h2>\n\
+    let said = "<section class=empty>\n<h2>Every entry is unchanged</h2>\n\
                 <p class=note>2 entries were compared.</p>";
     assert!(page.contains(said), "{page}");
     t.write("b", "2");

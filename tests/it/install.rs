@@ -150,7 +150,7 @@ fn directories_are_made_when_asked() {
         .code(2)
         .stdout_is("")
         .stderr_is(
-            "bc install: a/b/bin: stat: No such file or directory (os error 2); --mkdir makes it\n",
+            "bc install: a/b/bin: stat: No such file or directory (os error 2); --mkdir creates it\n",
         );
     assert!(!t.exists("a"));
     let out = t.bc_line("install --mkdir a/b/bin").go();

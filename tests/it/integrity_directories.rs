@@ -42,7 +42,7 @@ fn two_directories_are_the_same_or_not() {
     // Which of the two is right nothing tells, but that one is not.
     let text = diff("a b").code(3).text();
     let expected =
-        "+ new\n!! y: ctime tells nothing here, bitrot or a rewrite with the time put back\n";
+        "+ new\n!! y: ctime proves nothing here, bitrot or a rewrite with its mtime reset\n";
     assert!(text.ends_with(expected), "{text}");
     t.write("b/y", "longer than before");
     let text = diff("a b").code(1).text();

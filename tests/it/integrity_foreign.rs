@@ -99,7 +99,7 @@ fn unusable_input() {
 /// Digests alone cannot tell an edit from damage: nothing is recorded as right by itself.
 #[test]
 fn content_that_differs_from_an_import_is_no_edit() {
-    const UNDECIDED: &str = "~c a: content differs; nothing recorded tells an edit from damage\n";
+    const UNDECIDED: &str = "~c a: content differs; an edit cannot be distinguished from damage\n";
     for format in ["gnu", "hashdeep"] {
         let t = recorded();
         t.bc_line("integrity export m --output=x --format")

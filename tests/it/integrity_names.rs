@@ -102,7 +102,7 @@ fn damage_is_found_where_names_were_taken() {
         take(&t);
         damage(&t, to);
         let expected = format!(
-            "!! {to}: ctime changed, points to a rewrite with the time put back: renamed from a\n"
+            "!! {to}: ctime changed, probably a rewrite with its mtime reset: renamed from a\n"
         );
         let after = t.scratch("after.jsonl").to_str().unwrap().to_owned();
         t.bc_line(&format!("integrity manifest --output={after} ."))

@@ -159,7 +159,7 @@ fn prune_names_the_whole_command_of_undo() {
         let line = format!("dup prune --action=delete --yes{journal} d");
         let said = t.bc_line(&line).go().code(0).error_text();
         let command = said.split_once("'bc ").unwrap().1;
-        let (command, _) = command.split_once("' takes it back\n").unwrap();
+        let (command, _) = command.split_once("' reverts it\n").unwrap();
         t.write("d/a2", "else").write("d/b2", "else");
         t.bc_line("dup prune --action=delete --yes d").go().code(0);
         t.bc_line(command).go().code(0);

@@ -347,7 +347,7 @@ fn an_archive_that_is_the_card_proves_nothing() {
         assert!(!found.all_is_elsewhere() && !found.is_complete());
         let error = found.complete().unwrap_err();
         assert_eq!(error.path(), Some(t.join(archive).as_path()));
-        assert!(error.message().contains("lies in what is asked about"));
+        assert!(error.message().contains("is inside a PATH"));
     }
     let found = unique("disk");
     assert_eq!(found.nowhere().count(), 2, "{found:?}");

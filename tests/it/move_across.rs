@@ -217,7 +217,7 @@ fn only_copies_of_this_job_count() {
     let line = format!("move -T --on-conflict=verify r {}", to.display());
     let out = t.bc_line(&line).go();
     out.code(1)
-        .stderr_has("r/a/file: remove: stays: what has its name at the destination");
+        .stderr_has("r/a/file: remove: stays: the existing entry at the destination");
     assert!(t.exists("r/a/file") && t.exists("r/a/large") && t.exists("r/second"));
     // A file that is replaced has a copy of this job.
     std::fs::write(to.join("a/file"), "other").unwrap();
@@ -304,8 +304,8 @@ fn what_is_skipped_leaves_the_destination_where_it_was() {
     for _ in 0..2 {
         let out = t.bc_line(&line).go();
         out.code(1)
-            .stderr_has("r/stays: remove: stays: what has its name at the destination")
-            .stderr_has("the same command goes on");
+            .stderr_has("r/stays: remove: stays: the existing entry at the destination")
+            .stderr_has("run the same command again");
         assert!(!disk.exists("to/r"), "{out}");
     }
     let line = line.replace("skip", "replace");
@@ -326,8 +326,8 @@ fn what_is_skipped_leaves_no_journal() {
     let line = format!("move --on-conflict=skip r {}", disk.join("to").display());
     let out = t.bc_line(&line).go();
     out.code(1)
-        .stderr_has("r/taken: remove: stays: what has its name at the destination");
-    assert!(!out.error_text().contains("goes on"), "{out}");
+        .stderr_has("r/taken: remove: stays: the existing entry at the destination");
+    assert!(!out.error_text().contains("to resume"), "{out}");
     assert_eq!(disk.read("to/r/file"), b"content");
     assert!(litter(&t).is_empty(), "{:?}", litter(&t));
     disk.remove("to/r/taken");
@@ -338,7 +338,7 @@ fn what_is_skipped_leaves_no_journal() {
     t.write("r/one", "mine").hard_link("r/one", "r/two");
     disk.write("to/r/two", "another's");
     let out = t.bc_line(&line).go();
-    out.code(1).stderr_has("the same command goes on");
+    out.code(1).stderr_has("run the same command again");
     disk.remove("to/r/two");
     t.bc_line(&line).go().code(0);
     assert!(!t.exists("r") && litter(&t).is_empty());

@@ -16,7 +16,7 @@ fn messages_name_the_option_that_helps() {
     for (line, said) in [
         (
             "integrity verify empty old",
-            "empty: is empty: not mounted? (--force to go on)",
+            "empty: is empty: not mounted? (--force to continue)",
         ),
         (
             "integrity diff old new",
@@ -41,7 +41,7 @@ fn a_link_that_leads_nowhere_now() {
         .go()
         .code(0);
     std::fs::rename(t.join("disk"), t.join("away")).unwrap();
-    let hint = "--force takes what seems not to be mounted as it is found";
+    let hint = "--force accepts disks that seem unmounted as they are found";
     let out = t.bc_line("integrity verify r m").go();
     out.code(1).stdout_has("leads nowhere now: not mounted?\n");
     out.stderr_has(hint);

@@ -105,7 +105,7 @@ fn scrubs_in_silence_unless_something_is_wrong(command: &str) {
     assert_eq!(code, Some(3), "{text}");
     assert_eq!(
         text,
-        "!! photo: ctime changed, points to a rewrite with the time put back\n"
+        "!! photo: ctime changed, probably a rewrite with its mtime reset\n"
     );
     assert_eq!(machine.metric("bc_exit_code{applet=\"integrity\""), "3");
     assert!(

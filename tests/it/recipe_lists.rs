@@ -11,7 +11,9 @@ use crate::common::BC;
 /// Returns the lines of the recipe.
 fn lines() -> Vec<String> {
     let guide = include_str!("../../src/guide/recipes.md");
-    let text = guide.split("## Is the backup equal to the disk?").nth(1);
+    let text = guide
+        .split("## Is the backup identical to the disk?")
+        .nth(1);
     let block = text.unwrap().split("```").nth(1).unwrap();
     let lines = block.lines().skip(1).map(str::to_owned);
     lines.filter(|line| !line.is_empty()).collect()

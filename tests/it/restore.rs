@@ -52,7 +52,7 @@ fn what_it_says() {
     assert_eq!(out.text().lines().count(), 6, "{out}");
     let out = t.bc_line(LINE).go();
     out.code(0)
-        .stdout_has("+ a/file: from copy/a/file; what was there is a/file.damaged-")
+        .stdout_has("+ a/file: from copy/a/file; previous file kept as a/file.damaged-")
         .stdout_has("+ gone\n")
         .stdout_has("+ gone/deep: from copy/gone/deep\n")
         .stdout_has("+ link\n")
@@ -214,7 +214,7 @@ fn a_root_that_has_nothing_of_the_manifest() {
             refused
                 .code(2)
                 .stderr_has(format!("{root}: nothing of what the manifest lists"))
-                .stderr_has("--force to go on");
+                .stderr_has("--force to continue");
             assert!(!t.exists(format!("{root}/two")), "{refused}");
         }
         let (tree, manifest) = (t.join(root), bit_crafts::ManifestFile::open(t.join("m")));
@@ -262,7 +262,7 @@ fn what_the_medium_cannot_give() {
     let line = format!("{LINE} --io=sync");
     strace::unreadable(&t, "r/a/large", &line)
         .code(0)
-        .stdout_has("+ a/large: from copy/a/large; what was there is a/large.damaged-unread\n");
+        .stdout_has("+ a/large: from copy/a/large; previous file kept as a/large.damaged-unread\n");
     assert_eq!(t.read("r/a/large"), vec![7; 200_000]);
     assert_eq!(t.read("r/a/large.damaged-unread"), vec![7; 200_000]);
     // One that was edited since is not known to be what is recorded.
@@ -371,7 +371,7 @@ fn a_full_disk() {
     out.code(2)
         .stderr_has("the tree takes no more: No space left on device")
         .stderr_has("are still to be written")
-        .stderr_has("not begun");
+        .stderr_has("not started");
     let json = t.bc_line(&format!("{line} --format=json")).go();
     let last: Value = serde_json::from_str(json.code(2).text().lines().last().unwrap()).unwrap();
     let count = |name: &str| last[name].as_u64().unwrap();

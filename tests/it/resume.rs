@@ -93,7 +93,7 @@ fn interrupted(t: &TestTree, more: &str) {
 /// How many files an earlier run has read, as a run that goes on says.
 fn known(outcome: &Outcome) -> u64 {
     let text = outcome.error_text();
-    let (_, rest) = text.split_once("going on with what was read of ").unwrap();
+    let (_, rest) = text.split_once("resuming: ").unwrap();
     rest.split(' ').next().unwrap().parse().unwrap()
 }
 
@@ -215,7 +215,7 @@ fn only_the_same_run_goes_on_from_it() {
         let outcome = hash(&t, &format!("{more} --resume")).go();
         outcome
             .code(2)
-            .stderr_has("out.partial: --resume cannot go on from it: of another run than this one")
+            .stderr_has("out.partial: --resume cannot continue it: of another run than this one")
             .stderr_has(said);
         assert!(!t.exists("out"));
     }
@@ -240,7 +240,7 @@ fn a_living_run_keeps_its_journal() {
     hash(&t, "--resume")
         .go()
         .code(2)
-        .stderr_has("out.partial: --resume cannot go on from it: another run is writing it");
+        .stderr_has("out.partial: --resume cannot continue it: another run is writing it");
     hash(&t, "")
         .go()
         .code(0)
@@ -394,7 +394,7 @@ fn a_manifest_killed_at_every_call_is_gone_on_from() {
         }
         let outcome = t.bc_line(&line).go();
         outcome.code(0);
-        gone_on += u64::from(outcome.error_text().contains("going on"));
+        gone_on += u64::from(outcome.error_text().contains("resuming: "));
         assert_eq!(but_for_the_time(&t.read("m")), expected, "{context}");
         assert!(!t.exists("m.partial"), "{context}");
     }

@@ -143,7 +143,7 @@ fn a_full_pipe_does_not_hold_a_signal_up_nor_work_that_changes_files() {
     let text = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.signal(), Some(2), "{text}");
     assert!(
-        text.contains("the same command goes on from here"),
+        text.contains("run the same command again to resume"),
         "{text}"
     );
     drop(report);

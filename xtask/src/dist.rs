@@ -70,7 +70,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
 
 /// Fails if README's size of the program is out of date by more than a megabyte.
 fn size_agrees(readme: &str, size: u64) -> Result<()> {
-    let said = readme.split("installs one file of ").nth(1);
+    let said = readme.split("installs a single ").nth(1);
     let said = said.and_then(|rest| rest.split_once(" MB")?.0.parse::<u64>().ok());
     let said = said.context("README.md: no size of the program")?;
     if (said * 1_000_000).abs_diff(size) > 1_000_000 {

@@ -1,5 +1,5 @@
-//! The engine behind `bc copy` and `bc integrity restore`: copies trees with all their metadata,
-//! can be interrupted at any point and resumed, and ends with a manifest to check the copy against.
+//! The engine behind `bc copy` and `bc integrity restore`: copies trees with all their metadata, can be
+//! interrupted at any point and resumed, and ends by writing a manifest to verify the copy with.
 //!
 //! ```
 //! use bc_copy::{CopyOptions, MANIFEST_NAME};
@@ -18,37 +18,36 @@
 //!
 //! # How it works
 //!
-//! Flow: `destination` finds the targets of all sources, `resume` an earlier run of the same copy;
-//! each of the `sources` is walked; `dirs` makes directories; workers copy small files in batches
-//! (`data/small`) and larger ones one by one (`data/single`); huge ones are copied by all of them
-//! block by block (`data/huge`). Each of several destinations has a job, and each job a worker in
-//! every thread; a file is read once, for all destinations that take it (`data/receiver`). `plan`
-//! decides about a name that is taken, by the facts that `decide` looks up; a `stage` is made and
-//! filled, and given its name when it is complete (`stage/publish`); `special` makes everything but
-//! regular files, `links` further names; directories get their times last; `engine` counts, and
-//! `manifest` records the results.
+//! Flow: `destination` finds the targets of all sources, `resume` an earlier run of the same copy; each of
+//! the `sources` is walked; `dirs` makes directories; workers copy small files in batches (`data/small`)
+//! and larger ones one by one (`data/single`); huge ones are copied by all of them block by block
+//! (`data/huge`). Each of several destinations has a job, and each job a worker in every thread; a file is
+//! read once, for all destinations that take it (`data/receiver`). `plan` decides about a name that already
+//! exists, based on facts that `decide` looks up; a `stage` is created and filled, and gets its name when
+//! it is complete (`stage/publish`); `special` creates everything except regular files, `links` further
+//! names; directories get their times last; `engine` counts, and `manifest` records the results.
 //!
-//! [`RestoreOptions`] repair a tree by its manifest from copies of it, with the same stages, which are
-//! completed and named by the same functions: files that bc-integrity's `verify` finds damaged or
-//! missing are copied from any source that holds them, compared with the recorded digest on the
-//! way, and only then replace the existing file.
+//! [`RestoreOptions`] repair a tree from copies, according to its manifest, with the same stages, which are
+//! completed and named by the same functions. Files that bc-integrity's `verify` finds damaged or missing
+//! are copied from any source that has them, compared with the recorded digest in the process, and only
+//! then replace the existing file.
 //!
-//! [`MoveOptions`] rename what they can, copy the rest with the same engine, and remove a source
-//! only once its copy is proven.
+//! [`MoveOptions`] rename where possible, copy the rest with the same engine, and remove a source only once
+//! its copy is proven.
 //!
 //! # Invariants
 //! - No incomplete file ever has its final name: a copy is a stage until it is complete, checked
 //!   and has its metadata.
-//! - A destination decides, fails and continues for itself, independently of the others.
-//! - Nothing is ever removed or replaced unless that was asked for, and no source but by a move; a name that is taken meanwhile
-//!   is not taken over.
-//! - Below the destination no link is followed.
-//! - A file's record is in the journal before the file gets its name, its state once it has that.
-//!   It counts while the name leads to a file in that state, in the mount that it was recorded in
-//!   or forced to the disk; else the bytes have to be those that were recorded. All else is the
-//!   user's.
-//! - The observer is called by threads of the process's own table of descriptors alone: the numbers
-//!   of its descriptors are other files, or none, in a worker's.
+//! - Each destination decides, fails and continues independently of the others.
+//! - Nothing is ever removed or replaced unless requested, and only a move removes sources; a name that
+//!   appears in the meantime is not taken over.
+//! - No link below the destination is followed.
+//! - A file's record is in the journal before the file gets its name, and its state afterwards. The record
+//!   counts while the name leads to a file in that state, in the mount in which it was recorded, or flushed
+//!   to the disk; otherwise the bytes must be those that were recorded. Everything else belongs to the
+//!   user.
+//! - The observer is called only by threads that use the process's table of descriptors: in a worker's
+//!   table, the same numbers are other files, or none.
 //! - One failure never stops the rest: each is reported once, and the entries copied, skipped,
 //!   failed and left are all that were walked.
 

@@ -1,15 +1,14 @@
 //! Digest algorithms: one message as it arrives, or many at once in the lanes of SIMD registers.
 //!
-//! MD5, SHA-1, SHA-2 and BLAKE2b are serial within a message but independent between messages.
-//! [`Batch`] hashes up to 16 messages per core at once with AVX-512, 8 with AVX2, two interleaved
-//! with SHA-NI, and keeps the lanes full: as one message ends another takes its lane, for any
-//! lengths. XXH3 gets its AVX2 and AVX-512 loops in every build, BLAKE3 and CRC-32C theirs
-//! from their crates, and the CRCs of `cksum` are folded by carry-less multiplication.
+//! MD5, SHA-1, SHA-2 and BLAKE2b are serial within a message but independent between messages. [`Batch`]
+//! hashes up to 16 messages per core at once with AVX-512, 8 with AVX2, two interleaved with SHA-NI, and
+//! keeps the lanes full: when one message ends, another takes its lane, for any lengths. XXH3 has AVX2 and
+//! AVX-512 loops in every build, BLAKE3 and CRC-32C get theirs from their crates, and the CRCs of `cksum`
+//! are folded by carry-less multiplication.
 //!
-//! On aarch64 these are two messages interleaved with the instructions for SHA-1, SHA-256 and
-//! SHA-512, where the CPU has them, else four or eight in lanes of NEON (but for SHA-512 and
-//! BLAKE2b), XXH3 in NEON, and the instructions for CRC-32. Targets of 32 bits and big-endian ones
-//! are refused.
+//! On aarch64, two messages are interleaved with the instructions for SHA-1, SHA-256 and SHA-512 if the CPU
+//! has them; otherwise, four or eight messages are hashed in NEON lanes (except for SHA-512 and BLAKE2b).
+//! XXH3 uses NEON, and CRC-32 the CPU's instructions. 32-bit and big-endian targets are refused.
 //!
 //! ```
 //! use bc_digest::{Algorithm, Hasher, hash, hash_many};
@@ -33,25 +32,23 @@
 //! # Ok::<(), bc_digest::UnknownAlgorithm>(())
 //! ```
 //!
-//! A [`Hasher`] is an [`io::Write`](std::io::Write); [`hash_reader`] and [`hash_file`] read by
-//! themselves. Nothing else here does any I/O.
+//! A [`Hasher`] is an [`io::Write`](std::io::Write); [`hash_reader`] and [`hash_file`] read their input.
+//! Nothing else here does any I/O.
 //!
 //! # Features
 //!
-//! - `algorithms` (default): MD5, SHA-1, SHA-2, SHA-3, SM3 and BLAKE2b, and with them all that
-//!   hashes in lanes. Without it there are BLAKE3, xxHash and the checksums, in a fraction of the
-//!   time to build.
+//! - `algorithms` (default): MD5, SHA-1, SHA-2, SHA-3, SM3 and BLAKE2b, and thus all hashing in lanes.
+//!   Without it, there are BLAKE3, xxHash and the checksums, which build in a fraction of the time.
 //!
 //! # Invariants
 //!
-//! - Kernels are chosen at run time; a build without any flags is as fast as one with them, and
-//!   runs on every CPU of its target. A [`CpuFeatures`] value is the proof that its instruction sets
-//!   are there; nothing else leads to their code.
-//! - A digest depends on the message alone: not on the kernel, the pieces, nor on what else is in
-//!   the batch.
+//! - Kernels are chosen at run time; a build without any flags is as fast as one with them, and runs on
+//!   every CPU of its target. A [`CpuFeatures`] value proves that its instruction sets exist; nothing else
+//!   leads to their code.
+//! - A digest depends only on the message: not on the kernel, the pieces, or the rest of the batch.
 //! - Nothing is allocated per message or per call of [`Batch::advance`], and no pointer into a
 //!   piece outlives that call.
-//! - `unsafe` is denied but in the files that call or are kernels; each says why it is allowed.
+//! - `unsafe` is denied except in files that call or contain kernels; each states why it is allowed.
 //! - There is deliberately no keyed mode, no salt, no seed, and no comparison in constant time:
 //!   digests here identify content, they do not authenticate it.
 #![deny(unsafe_code)]

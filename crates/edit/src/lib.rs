@@ -1,6 +1,6 @@
-//! Changes to files. All code that creates, writes, renames, removes or marks a file is here, by the
-//! descriptor of the file or of its directory, never by a path; all other crates look, decide, and
-//! ask this one.
+//! Changes to files. All code that creates, writes, renames, removes or marks a file is here, and works
+//! through the descriptor of the file or of its directory, never through a path; all other crates look,
+//! decide, and call this one.
 //! Internal to bit-crafts, without a promise of stability.
 //!
 //! ```
@@ -18,20 +18,20 @@
 //! ```
 //!
 //! The user's files:
-//! - [`entry`] gives, changes and removes names; [`swap`] puts a file in the place of another one
-//!   without losing a file that another process puts there at that moment.
-//! - [`content`] creates files, writes, cuts, clones, deduplicates and stores them.
-//! - [`made`] makes links, FIFOs, sockets and devices, and holds them open.
-//! - [`metadata`] gives owner, mode, times and attributes; [`InodeFlags`] are the flags of `chattr`,
-//!   and a file's encryption policy.
+//! - [`entry`] creates, changes and removes names; [`swap`] puts a file in the place of another one without
+//!   losing a file that another process puts there at the same moment.
+//! - [`content`] creates, writes, truncates, clones, deduplicates and syncs files.
+//! - [`made`] creates links, FIFOs, sockets and devices, and holds them open.
+//! - [`metadata`] sets owner, mode, times and attributes; [`InodeFlags`] are the flags of `chattr`, and a
+//!   file's encryption policy.
 //!
 //! Our own:
-//! - [`atomic`] writes files that appear whole or not at all, and locks them ([`Locked`]).
+//! - [`atomic`] writes files that appear complete or not at all, and locks them ([`Locked`]).
 //! - [`output`] opens the files that results are written to, and replaces regular files only.
-//! - [`journal`] records what a long run has done so far, and determines whose a journal is.
-//! - [`names`] are the temporary ones of every command; [`remove_unheld`] removes what killed runs
-//!   left.
-//! - [`spill`] keeps bytes that wait in a file without a name, once they are many.
+//! - [`journal`] records the progress of a long run, and determines who owns a journal.
+//! - [`names`] defines the temporary names of every command; [`remove_unheld`] removes leftovers of killed
+//!   runs.
+//! - [`spill`] keeps waiting bytes in memory and, once there are many, in a file without a name.
 //!
 //! # Invariants
 //! - Nothing here prints, reads arguments or the environment, or ends the process.

@@ -1,6 +1,6 @@
-//! Duplicate files, equal directories, and files without a duplicate: [`Search`] finds them, also where
-//! offline disks are represented by their manifests. Nothing here prints or asks; a caller gets data
-//! and words. Nothing is changed but the file of [`Search::cache`]: `bc-prune` acts on what is found.
+//! Duplicate files, equal directories, and files without a duplicate: [`Search`] finds them, even on
+//! offline disks represented by their manifests. Nothing here prints or asks; a caller gets data and texts.
+//! Nothing is changed except the file of [`Search::cache`]: `bc-prune` acts on the results.
 //!
 //! ```
 //! use bc_find::Search;
@@ -20,20 +20,18 @@
 //!
 //! # Features
 //!
-//! - `cache` (default): digests that are kept from one search to the next, in a file of redb's.
+//! - `cache` (default): digests that are kept from one search to the next, in a redb file.
 //!
 //! # Invariants
-//! - Two files are duplicates only by digests of all their bytes. A file that
-//!   could not be read, changed, or was not reached has no digest, and no
-//!   digest equals nothing.
-//! - The result does not depend on threads, reader, sampling or cache: those
-//!   decide only how much is read.
+//! - Two files are duplicates only by digests of all their bytes. A file that could not be read, changed,
+//!   or was not reached has no digest, and files without a digest equal no other file.
+//! - The result does not depend on threads, reader, sampling or cache: these only affect how much is read.
 //! - A search never changes a file, and a digest, computed or [cached](Search::cache), finds duplicates but
 //!   never authorises a change.
-//! - Nothing is followed but the roots themselves.
-//! - Memory: some 45 bytes a file of shared size beside the listing, while the
-//!   search runs, and 250 and 32 an extent for each that shares extents with
-//!   other files; 12 bytes and 20 a group afterwards.
+//! - No links are followed, except the roots themselves.
+//! - Memory, in addition to the listing: while the search runs, about 45 bytes per file that shares its
+//!   size with another one, and 250 plus 32 per extent for each file that shares extents with other files;
+//!   afterwards, 12 bytes per file and 20 per group.
 #![forbid(unsafe_code)]
 // The examples of the registry's page run, too.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]

@@ -1,5 +1,5 @@
-//! Manifests of many machines, behind `bc integrity merge` and `sql`: the parts of one tree put
-//! together, and questions about any number of trees for engines that answer them.
+//! Manifests of many machines, behind `bc integrity merge` and `sql`: merges the parts of one tree, and
+//! generates queries about any number of trees.
 //! Internal to bit-crafts, without a promise of stability.
 //!
 //! ```
@@ -16,16 +16,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! - [`merge()`] puts the manifests of several readers of parts of one tree together, and
-//!   [`merge_lists()`] their lists of digests; [`check_manifest()`] looks at one by itself.
-//! - [`sql`] fills in questions for DuckDB and Spark. The texts are in the folder `sql`, and
-//!   `job.py` beside it has a tree read by a cluster.
+//! - [`merge()`] merges the manifests of several readers of one tree, and [`merge_lists()`] their lists of
+//!   digests; [`check_manifest()`] checks a single manifest.
+//! - [`sql`] fills in queries for DuckDB and Spark. Their texts are in the folder `sql`; `job.py` next to
+//!   it makes a cluster read a tree.
 //!
 //! # Invariants
-//! - All inputs are streamed: memory does not grow with their lengths, but for a file without a
-//!   name in the temporary directory (`TMPDIR`).
-//! - A part that is missing, doubled or of another tree is an error; the result is never a part.
-//! - Nothing that comes from outside is more than a literal in SQL.
+//! - All inputs are streamed: memory does not grow with their lengths; only an unnamed file in the
+//!   temporary directory (`TMPDIR`) does.
+//! - A part that is missing, occurs twice or belongs to another tree is an error; the result is always a
+//!   complete tree.
+//! - Outside input occurs in SQL only as a literal.
 #![forbid(unsafe_code)]
 // The examples of the registry's page run, too.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]

@@ -1,4 +1,4 @@
-//! Looks at files and file systems: this crate changes nothing.
+//! Examination of files and file systems: this crate changes nothing.
 //! Internal to bit-crafts, without a promise of stability.
 //!
 //! ```
@@ -7,27 +7,27 @@
 //! assert_eq!(escape(b"a\x1b[2J"), r"a\x1b[2J");
 //! ```
 //!
-//! - [`dirfd`] opens files and directories by the descriptor of a directory above them, and holds
-//!   directories open for those that come next; [`meta`] reads what is known of a file, its extended
-//!   attributes among that; [`call`](mod@call) says which call failed, closes files, and reports data
-//!   of a written file that could not be stored.
+//! - [`dirfd`] opens files and directories through the descriptor of a directory above them, and holds
+//!   directories open for the next ones; [`meta`] reads the metadata of a file, including its extended
+//!   attributes; [`call`](mod@call) reports which call failed, closes files, and reports data of a written
+//!   file that could not be stored.
 //! - [`caller`] knows this process's user and groups, and what the kernel would refuse them.
 //! - [`compare`] reads two files side by side.
 //! - [`known`] judges if a file is the one that was recorded.
-//! - [`place`] finds the directory that a file is to be written to, and which users' links to
-//!   believe there.
-//! - [`mount`] knows which promises of each file system are reliable; [`volume`] names file systems
+//! - [`place`] finds the directory to which a file is to be written, and determines which users' links may
+//!   be followed there.
+//! - [`mount`] knows which promises of each file system are reliable; [`volume`] identifies file systems
 //!   and volumes, and recognises subvolumes.
 //! - [`lease`] notices writers of a file while it is read.
-//! - [`shortage`] counts how many files can still be opened, and waits for descriptors that are about
-//!   to be closed; [`input`] opens files named by a user, and reads them until it is asked to end.
-//! - [`streams`] opens the standard streams and knows which were closed, and which signals are
+//! - [`shortage`] counts how many files can still be opened, and waits for descriptors that are about to be
+//!   closed; [`input`] opens files given by a user, and reads them until it is asked to stop.
+//! - [`streams`] opens the standard streams, and knows which ones were closed and which signals are
 //!   ignored.
-//! - [`escape`](fn@escape) and [`Escaped`] make paths safe to show; [`safe`] makes whole
-//!   streams so.
-//! - [`path`] takes paths apart and puts them together.
+//! - [`escape`](fn@escape) and [`Escaped`] make paths safe to display; [`safe`] does the same for entire
+//!   streams.
+//! - [`path`] splits and joins paths.
 //! - [`PathError`] is a failure that concerns one path.
-//! - [`quote`] quotes a word so that a shell reads it back.
+//! - [`quote`] quotes a word for a shell.
 //! - [`Size`] reads sizes as people write them.
 //!
 //! # Invariants

@@ -1,6 +1,5 @@
-//! The engine behind `bc hash`: digests of all files of a listing, and the
-//! logic of checking and comparing manifests. Options in, results out; it
-//! never prints.
+//! The engine behind `bc hash`: digests of all files in a listing, and the logic for checking and comparing
+//! manifests. It takes options and returns results; it never prints.
 //!
 //! ```
 //! use bc_digest::Algorithm;
@@ -19,18 +18,17 @@
 //!
 //! # How it works
 //!
-//! One file's bytes travel down one path: [`hash_with`] starts the
-//! workers; each calls [`bc_read::pump`], which opens and reads files into
-//! slots; the pump hands filled slots to the worker's consumer, which feeds
-//! them to [`bc_digest::Batch`]; and a file that was read to its end unchanged
-//! comes out of the pump's `finish` with its digests, into a [`DigestSink`].
+//! The bytes of a file take a single path: [`hash_with`] starts the workers; each calls [`bc_read::pump`],
+//! which opens and reads files into slots; the pump hands filled slots to the worker's consumer, which
+//! feeds them to [`bc_digest::Batch`]; and a file that was read to its end unchanged comes out of the
+//! pump's `finish` with its digests, into a [`DigestSink`].
 //!
 //! # Features
 //!
 //! Both are on by default.
 //!
 //! - `lists`: checksum files, which bc-manifest reads, their verification and comparison.
-//! - `resume`: journals, by which a run resumes an earlier one.
+//! - `resume`: journals, with which a run resumes an earlier one.
 //!
 //! # Invariants
 //! - a file has digests or an error, never neither and never an empty digest

@@ -121,13 +121,13 @@ fn has_no_evidence(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
 }
 
 /// Reasons of undecided differences.
-const UNDECIDED: &str = "content differs; nothing recorded tells an edit from damage";
+const UNDECIDED: &str = "content differs; an edit cannot be distinguished from damage";
 const DISTANT: &str = "content differs; nothing tells an edit from damage, for no manifest records a time before 1677-09-22 or \
      after 2262-04-11";
 const UNSTEADY: &str = "content differs; it was recorded as soon as it was written, and an edit at that time leaves no \
      trace on this file system";
 const DAMAGE_UNKNOWN: &str =
-    "was found damaged before; nothing recorded tells that content from an edit";
+    "was found damaged before; that content cannot be distinguished from an edit";
 pub(crate) const UNPROVEN: &str = "possibly moved and damaged; nothing tells the recorded file from a new one with its inode \
      number, size and mtime";
 

@@ -1,6 +1,5 @@
-//! The engine behind `bc integrity`: record a tree as a manifest, verify it,
-//! compare manifests, bring one up to date. Options in, results and events
-//! out; it never prints.
+//! The engine behind `bc integrity`: records a tree as a manifest, verifies it, compares manifests, and
+//! updates them. It takes options and returns results and events; it never prints.
 //!
 //! ```
 //! use bc_digest::Algorithm;
@@ -26,34 +25,31 @@
 //! # How it works
 //!
 //! - [`CreateOptions`] write the manifest of a tree to a file or any writer.
-//! - [`VerifyOptions`] compare a tree with its manifest, [`DiffOptions`] two manifests,
-//!   [`UpdateOptions`] refresh a manifest in place. Each gives [`Change`]s in path order
-//!   and returns a [`Verification`].
-//! - The command `bc` has more below them: runs that resume, reports as text and JSON, and the
+//! - [`VerifyOptions`] compare a tree with its manifest, [`DiffOptions`] compare two manifests, and
+//!   [`UpdateOptions`] update a manifest in place. Each reports [`Change`]s in path order and returns a
+//!   [`Verification`].
+//! - The command `bc` uses more functions below them: runs that resume, reports as text and JSON, and the
 //!   formats of sha256sum, hashdeep and mtree.
 //!
-//! Flow: `tree` walks; [`bc_hash::hash_in_order`] reads all files through one plan and hands digests
-//! back in path order, window by window, while reading continues; `tree::loader` joins stat, digest, link
-//! target and attributes of each entry; `input` opens the old manifest and streams it; `sides` is
-//! the merge-join of both, under every comparison: where nothing is read, `sides::runs` finds the
-//! parts of the manifest that are as the walk has found them, and only the rest is looked at; of
-//! what the new side lacks, `absence` says why; `judge` judges two entries of one path, with what
-//! `reliability` knows of times and numbers; `compare` reports in order and finds moves.
+//! Flow: `tree` walks; [`bc_hash::hash_in_order`] reads all files through one plan and returns digests in
+//! path order, window by window, while reading continues; `tree::loader` joins stat, digest, link target
+//! and attributes of each entry; `input` opens the old manifest and streams it; `sides` is the merge-join
+//! of both, under every comparison: if nothing is read, `sides::runs` finds the parts of the manifest that
+//! match the walk, and only the rest is examined; for entries that the new side lacks, `absence` determines
+//! why; `judge` compares two entries of one path, considering the `reliability` of times and numbers;
+//! `compare` reports in order and finds moves.
 //!
 //! # Invariants
 //! - Every path of either side falls into exactly one [`Class`];
 //!   [`ComparisonSummary::reconciles`] holds for every run.
-//! - A manifest is never loaded whole (unless it comes from a pipe). Memory is
-//!   the listing, some 90 bytes an entry of the tree; digest and stat of each
-//!   file read ahead; and 36 bytes for each file that only one side has, for
-//!   moves to be found (their changes wait in a file).
+//! - A manifest is never loaded completely (unless it comes from a pipe). Memory use is that of the
+//!   listing, about 90 bytes per entry of the tree; the digest and stat of each file read ahead; and 36
+//!   bytes for each file that only one side has, to find moves (their changes wait in a file).
 //! - Results do not depend on threads, readers or kernels.
-//! - Nothing is reported or written before the manifest's SHA-256 was found
-//!   right and its lines sound and in order, and nothing before a suspicious root
-//!   proved to be the right one.
-//! - A digest once known is only replaced by another one that was computed
-//!   from content that visibly changed, unless damage is accepted explicitly.
-//!   An unreadable file keeps its entry.
+//! - Nothing is reported or written before the manifest's SHA-256 is found correct and its lines valid and
+//!   in order, nor before a suspicious root has proved to be the right one.
+//! - A known digest is only replaced by one that was computed from content that visibly changed, unless
+//!   damage is accepted explicitly. An unreadable file keeps its entry.
 //! - Field values that either side does not know are not compared.
 
 #![forbid(unsafe_code)]

@@ -11,14 +11,13 @@
 //! # Ok::<(), bc_manifest::Error>(())
 //! ```
 //!
-//! - Checksum files as other tools write and read them: [`gnu`] (`sha256sum`), [`bsd`] (tagged),
-//!   our own [`jsonl`] and CSV. [`Reader`] recognises the format and streams records of all of
-//!   them.
-//! - [`integrity`] manifests: JSON lines with all metadata, sorted, closed by a trailer that
-//!   proves nothing was lost or changed.
+//! - Checksum files in the formats of other tools, [`gnu`] (`sha256sum`) and [`bsd`] (tagged), and in our
+//!   own, [`jsonl`] and CSV. [`Reader`] recognises the format and streams records of all of them.
+//! - [`integrity`] manifests: sorted JSON lines with all metadata, and a trailer that reveals lost or
+//!   altered lines.
 //!
 //! # Invariants
-//! - Paths are raw bytes; writing and reading any path gives it back unchanged.
+//! - Paths are raw bytes; any path is unchanged after writing and reading it.
 //! - No input makes a reader panic or keep more than one line, of at most [`MAX_LINE`] bytes.
 //! - Nothing here opens files, prints, or computes the digests of files.
 #![forbid(unsafe_code)]

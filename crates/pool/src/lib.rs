@@ -1,5 +1,5 @@
-//! Workers, a work queue that knows when it is done, cancellation, and the decision
-//! how many workers a job deserves.
+//! Workers, a work queue that detects when all work is done, cancellation, and the decision how many
+//! workers a job gets.
 //! Internal to bit-crafts, without a promise of stability.
 //!
 //! Sum the nodes of a tree that is discovered while it is walked:
@@ -27,11 +27,11 @@
 //!
 //! # Invariants
 //!
-//! - [`run`] uses the caller's own thread as worker 0: one worker spawns nothing.
+//! - [`run`] uses the caller's thread as worker 0: a single worker spawns no thread.
 //! - No thread outlives the call that started it, and no thread is ever pinned to a CPU.
-//! - A panic in a worker becomes a [`WorkerPanic`]; the other workers end and none hangs.
-//! - [`WorkQueue::work`] returns only when every item anywhere has been processed, or the
-//!   work was cancelled, or a worker panicked. It never recurses, at any depth of the work.
+//! - A panic in a worker becomes a [`WorkerPanic`]; the other workers end, and none hangs.
+//! - [`WorkQueue::work`] returns only when all items have been processed, the work was cancelled, or a
+//!   worker panicked. It never recurses, no matter how deep the work is.
 //! - Threads share the process's descriptors unless the caller chooses otherwise, which is unsafe:
 //!   see [`Tables`].
 //! - Nothing here knows about files or digests; results never depend on the number of workers.

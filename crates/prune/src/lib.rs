@@ -1,8 +1,8 @@
-//! Acting on duplicates: names made hard links, symbolic links or clones of the file that stays,
-//! removed or moved ([`PruneOptions`]), and all of it undone ([`UndoJob`]). Every content that
-//! existed before exists afterwards under at least one of its names, and no name goes missing but
-//! those the user asked to delete or move, wherever the process is killed. Nothing here prints or
-//! asks; a caller gets steps and their outcomes.
+//! Actions on duplicates: replacing them by hard links, symbolic links or clones of the file that stays,
+//! removing or moving them ([`PruneOptions`]), and undoing all of it ([`UndoJob`]). Every content that
+//! existed before exists afterwards under at least one of its names, and no name is lost except those that
+//! the user asked to delete or move, no matter when the process is killed. Nothing here prints or asks; a
+//! caller gets steps and their outcomes.
 //!
 //! ```
 //! use bc_find::Search;
@@ -27,25 +27,25 @@
 //! ```
 //!
 //! # How it works
-//! One group at a time: choose the file to keep and hold it open; for each target open it by its
-//! directory's descriptor, compare its identity and stamp with the scan's, compare the bytes, check
-//! both again, write the journal, act. A dry run goes the same way and stops before the journal.
-//! Groups are processed on several threads where that is safe.
+//! For each group: choose the file to keep and hold it open; then, for each target, open it through its
+//! directory's descriptor, compare its identity and stamp with the scan's, compare the bytes, check both
+//! files again, write the journal, act. A dry run does the same, but stops before the journal. Groups are
+//! processed by several threads where that is safe.
 //!
 //! # Invariants
 //! - A digest, computed or cached, finds duplicates but never authorises a change: a run
 //!   opens both files again, checks that they are the ones found, and compares
 //!   them byte for byte.
-//! - At any interruption of prune, power cuts included, every content that existed exists
-//!   under at least one of its names; no name goes missing but those that were to be deleted or
-//!   moved. Changes by other processes are put back, not lost. One risk remains: a process that has
-//!   the file open already and writes to it between prune's last look and the moment its last name
-//!   goes writes to a file without a name, as it would with `rm`.
-//! - Entries that [references](bc_find::Search::references) name are never changed, nor anything below them: by the
-//!   identity of the directories above a file, asked again right before it would be changed; and
-//!   where a mount gives them other identities, by the entries that are visible on both sides.
-//! - Nothing is followed but the roots themselves: no symbolic link below a
-//!   root leads to a file that is changed.
+//! - After any interruption of prune, including power cuts, every content that existed exists under at
+//!   least one of its names; no name is lost except those that were to be deleted or moved. Changes by
+//!   other processes are put back, not lost. One risk remains: if a process already has the file open and
+//!   writes to it between prune's last check and the removal of its last name, it writes to a file without
+//!   a name, as it would with `rm`.
+//! - [References](bc_find::Search::references) and everything below them are never changed. They are
+//!   recognised by the identity of the directories above a file, which is checked again right before a
+//!   change, and where a mount gives these other identities, by the entries that are visible on both sides.
+//! - No links are followed, except the roots themselves: no symbolic link below a root leads to a file that
+//!   is changed.
 #![forbid(unsafe_code)]
 // The examples of the registry's page run, too.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]

@@ -351,12 +351,12 @@ impl Skip {
             Skip::Original => "original of a killed move",
             Skip::InUse => "temporary of another run",
             Skip::Locked => "locked",
-            Skip::Holds(_) | Skip::Subvolume => "holds what has to stay",
+            Skip::Holds(_) | Skip::Subvolume => "contains entries that have to stay",
             Skip::OtherFileSystem | Skip::OtherVolume => "other file system",
             Skip::HasMore(_) => "holds something new",
             Skip::Filtered(_) => "filtered",
             Skip::Stays => "stays for another group",
-            Skip::HoldsChosen(_) => "holds what has to stay",
+            Skip::HoldsChosen(_) => "contains entries that have to stay",
             Skip::NoneChosen => "kept directory gone",
             Skip::In { why, .. } => why.reason(),
             Skip::Stopped { .. } => HALF_WAY,
@@ -393,7 +393,7 @@ impl fmt::Display for Skip {
                  without (chattr +C, nodatacow, nodatasum)",
             ),
             Skip::UnknownLayer => {
-                f.write_str("whether it lies in a lower layer, where a link takes space, is not known; needs force; said once for all files like it")
+                f.write_str("may be in a lower layer, where a link takes space; needs force; reported once for all such files")
             }
             Skip::KeeperBelow => {
                 f.write_str("the kept file may lie in a lower layer; this one is kept as well")
@@ -402,7 +402,7 @@ impl fmt::Display for Skip {
             Skip::InDestination => f.write_str("in the destination already"),
             Skip::InTrash => f.write_str("in a trash"),
             Skip::OfReference => f.write_str("a reference's, which is never changed"),
-            Skip::Protected => f.write_str("it lies below a reference, or the destination does"),
+            Skip::Protected => f.write_str("it or the destination is below a reference"),
             Skip::NewKeeper => {
                 f.write_str("the kept file has too many links; this one is kept as well")
             }
@@ -425,7 +425,7 @@ impl fmt::Display for Skip {
                 "the name of a temporary file, which the file system or the program that made it removes",
             ),
             Skip::NotRegular => f.write_str("not a regular file"),
-            Skip::MountPoint => f.write_str("a mount point: what has its name is mounted there"),
+            Skip::MountPoint => f.write_str("a mount point: something else is mounted there"),
             Skip::BindMount => f.write_str(
                 "seen through a bind mount: no relative link leads to the kept file both from here and without the mount",
             ),
@@ -455,7 +455,7 @@ impl fmt::Display for Skip {
             ),
             Skip::Displaced(path) => write!(
                 f,
-                "changed by another process; what was there is now {}",
+                "changed by another process; the previous entry is now {}",
                 Escaped(path)
             ),
             Skip::NotPutBack { path, op, errno } => write!(
@@ -471,16 +471,16 @@ impl fmt::Display for Skip {
                 "the copy that a killed move made, kept because nothing else is known to have its content",
             ),
             Skip::UnknownStage => f.write_str(
-                "kept because what it holds is not known to be in another file; if you do not need it, remove it",
+                "kept because its content is not known to be in another file; remove it if you do not need it",
             ),
             Skip::UnknownLeftover => f.write_str(
                 "kept because another process may have put it in the place of a file; if you need it, rename it, otherwise remove it",
             ),
             Skip::CopyChanged => {
-                f.write_str("its copy was changed or taken away meanwhile")
+                f.write_str("its copy was changed or removed in the meantime")
             }
             Skip::Rest { path, why } => {
-                write!(f, "{why}; what a killed run left of it may be {}", Escaped(path))
+                write!(f, "{why}; a killed run may have left it as {}", Escaped(path))
             }
             Skip::Original => f.write_str(ORIGINAL),
             Skip::Subvolume => f.write_str("it is a subvolume, or stands for one in a snapshot"),

@@ -6,24 +6,24 @@
 ...     print(group.size, group.paths)
 7 ('photos/a.jpg', 'photos/b.jpg')
 
-Functions are jobs. They run on threads of their own, as many as pay, while the interpreter is free for
-others; Ctrl-C ends them. All of them take:
+Functions are jobs. They run on separate threads, as many as pay off, while the interpreter is free for
+other code; Ctrl-C ends them. All of them accept:
 
-- `threads`: so many at most;
+- `threads`: the maximum number of threads;
 - `cancel`: a `Cancel`, whose `stop` ends the job with a `CancelledError`;
-- `progress`: a function that is called with a `Progress`, ten times a second, or a bar of tqdm.
+- `progress`: a function that is called with a `Progress` ten times a second, or a tqdm bar.
 
-Those that walk through trees take the keyword arguments of `Filter`, which choose among the files:
-`include`, `exclude`, `hidden`, `follow_symlinks`, `one_file_system`, `ignore_files`, `max_depth`,
-`min_size`, `max_size`, `newer` and `older`.
+Functions that walk trees accept the keyword arguments of `Filter`, which select files: `include`,
+`exclude`, `hidden`, `follow_symlinks`, `one_file_system`, `ignore_files`, `max_depth`, `min_size`,
+`max_size`, `newer` and `older`.
 
-Paths are `str`, `bytes` or `os.PathLike`, and `str` in results: `os.fsencode` makes the bytes of any
-name of them. A file that cannot be read stops no other: it is in the result's `errors`, and
-`complete()` raises if there are any. Lists in results make an object when it is asked for, so that
-those of millions of files are small; functions that begin with `iter_` keep no list at all.
+Paths are `str`, `bytes` or `os.PathLike`, and `str` in results, which `os.fsencode` converts to the
+original bytes. A file that cannot be read does not stop a job: it is in the result's `errors`, and
+`complete()` raises an error if there are any. Lists in results create objects when they are accessed, so
+that lists of millions of files are small; functions whose names begin with `iter_` keep no list at all.
 
-A job that fails as a whole raises an `Error`; where the system refused something, that is an `OSError`
-too, with its number and path.
+A job that fails as a whole raises an `Error`. If the system refused something, the error is also an
+`OSError`, with its number and path.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def iter_hash(
     progress: ProgressArg = None,
     **filter: Unpack[Filter],
 ) -> Stream[HashedFile, Hashed]:
-    """Hashes as `hash` does, and passes on one file after the other while later ones are read.
+    """Hashes files like `hash`, and yields one after the other while later ones are read.
 
     >>> import bit_crafts
     >>> files = bit_crafts.iter_hash("photos")
@@ -247,7 +247,7 @@ def check(
     progress: ProgressArg = None,
 ) -> Checked:
     """Verifies files against a checksum file: the output of `sha256sum`, `md5sum`, `b3sum`, `xxhsum`
-    and the like. Relative paths count from its directory, or from `base`.
+    or a similar program. Relative paths start at its directory, or at `base`.
 
     >>> import bit_crafts
     >>> with open("MD5SUMS", "w") as sums:
@@ -274,12 +274,12 @@ def duplicates(
     progress: ProgressArg = None,
     **filter: Unpack[Filter],
 ) -> Duplicates:
-    """Finds files with equal content. Empty files do not count.
+    """Finds identical files. Empty files do not count.
 
-    Files of `references` take part, and are those to keep: they are the first of each group, and a
-    group of them alone is not listed. `cache` is a file that keeps digests for the next search.
-    Equality is that of a digest, or with `compare_bytes` of all bytes; several names of one file are
-    one file, and are listed as one; with `count_hard_links` they are a group even so.
+    Files of `references` are included as the ones to keep: they come first in each group, and groups
+    that consist only of them are not listed. `cache` is a file that keeps digests for the next search.
+    Files are compared by digest or, with `compare_bytes`, by all bytes. Several names of one file count
+    as one file; with `count_hard_links`, they form a group.
 
     >>> import bit_crafts
     >>> found = bit_crafts.duplicates(["photos", "backup"])
@@ -306,8 +306,8 @@ def iter_duplicates(
     progress: ProgressArg = None,
     **filter: Unpack[Filter],
 ) -> Stream[EqualFiles, Duplicates]:
-    """Finds files with equal content as `duplicates` does, and passes on one group after the other.
-    They come once all files are compared.
+    """Finds identical files like `duplicates`, and yields one group after the other, once all files
+    have been compared.
 
     >>> import bit_crafts
     >>> for group in bit_crafts.iter_duplicates("photos"):
@@ -358,8 +358,8 @@ def unique(
 ) -> FoundUnique:
     """Finds the contents of the paths that are in none of the archives: may this card be wiped?
 
-    Archives are directories, or manifests of disks that are not here. Without any, contents count
-    that no other file of the paths has. What is not proven to be elsewhere counts as being nowhere
+    Archives are directories, or manifests of offline disks. Without archives, it finds contents that
+    no other file of the paths has. Contents that are not proven to be elsewhere count as being nowhere
     else.
 
     >>> import bit_crafts
@@ -386,8 +386,8 @@ def manifest(
     progress: ProgressArg = None,
     **filter: Unpack[Filter],
 ) -> WrittenManifest:
-    """Records a tree: digests and metadata of all its files, in a file that appears whole. One that
-    is there is replaced only with `overwrite`; `update` brings it up to date.
+    """Records a tree: digests and metadata of all its files, in a file that appears complete or not at
+    all. An existing file is replaced only with `overwrite`; `update` updates a record.
 
     >>> import bit_crafts
     >>> bit_crafts.manifest("photos", "photos.jsonl").complete().files
@@ -410,8 +410,8 @@ def verify(
     progress: ProgressArg = None,
 ) -> Verification:
     """Compares a tree with its record. `mode="meta"` reads no content, `"content"` compares nothing
-    else; `ignore` names fields that do not count, such as `mode`. A tree that looks like a disk that
-    is not mounted is refused, unless `force` says that it is the one.
+    else; `ignore` lists fields that do not count, such as `mode`. A tree that looks like an unmounted
+    disk is refused, unless `force` is True.
 
     >>> import bit_crafts, os
     >>> _ = bit_crafts.manifest("photos", "photos.jsonl")
@@ -437,7 +437,7 @@ def iter_verify(
     cancel: Optional[Cancel] = None,
     progress: ProgressArg = None,
 ) -> Stream[Change, Verification]:
-    """Compares as `verify` does, and passes on the changes as they are found.
+    """Compares like `verify`, and yields changes as they are found.
 
     >>> import bit_crafts, os
     >>> _ = bit_crafts.manifest("photos", "photos.jsonl")
@@ -464,10 +464,10 @@ def update(
     cancel: Optional[Cancel] = None,
     progress: ProgressArg = None,
 ) -> Verification:
-    """Brings the record of a tree up to date, and returns what changed. Files that look unchanged
-    are not read, except for as many of them as `reread` says: `"5%"`, `"20G"`, `"30m"`. With more
-    than `max_changed` changes (`100`, `"5%"`) nothing is written: the reason is in `refused`, and
-    `complete` raises. A damaged file keeps the digest that it had, unless it is accepted.
+    """Updates the record of a tree, and returns the changes. Files that look unchanged are not read,
+    except for the part given by `reread`: `"5%"`, `"20G"`, `"30m"`. If there are more than `max_changed`
+    changes (`100`, `"5%"`), nothing is written: the reason is in `refused`, and `complete` raises an
+    error. A damaged file keeps its recorded digest, unless the damage is accepted.
 
     >>> import bit_crafts
     >>> _ = bit_crafts.manifest("photos", "photos.jsonl")
@@ -495,7 +495,7 @@ def iter_update(
     cancel: Optional[Cancel] = None,
     progress: ProgressArg = None,
 ) -> Stream[Change, Verification]:
-    """Brings a record up to date as `update` does, and passes on the changes as they are found.
+    """Updates a record like `update`, and yields changes as they are found.
 
     >>> import bit_crafts, os
     >>> _ = bit_crafts.manifest("photos", "photos.jsonl")
@@ -542,7 +542,7 @@ def iter_diff(
     cancel: Optional[Cancel] = None,
     progress: ProgressArg = None,
 ) -> Stream[Change, Verification]:
-    """Compares as `diff` does, and passes on the changes as they are found.
+    """Compares like `diff`, and yields changes as they are found.
 
     >>> import bit_crafts
     >>> for name in ["photos", "backup"]:
@@ -570,10 +570,9 @@ def restore(
     cancel: Optional[Cancel] = None,
     progress: ProgressArg = None,
 ) -> RestoreReport:
-    """Restores files of a record that are damaged or gone from copies: trees, or single files, that
-    have the content at any path. A damaged file stays beside what replaces it, and nothing else is
-    removed. `state` is a directory for the journal, by which the next run removes what a killed one
-    left behind.
+    """Restores damaged or missing files of a record from copies: trees or single files that have the
+    content at any path. A damaged file stays next to its replacement, and nothing else is removed.
+    `state` is a directory for the journal, with which the next run removes leftovers of a killed one.
 
     >>> import bit_crafts, os
     >>> _ = bit_crafts.manifest("photos", "photos.jsonl")
@@ -614,13 +613,13 @@ def prune(
     progress: ProgressArg = None,
     **filter: Unpack[Filter],
 ) -> Pruned:
-    """Finds files with equal content, keeps one of each group, and gives up the others. Nothing is
-    changed unless `dry_run` is False, and then only with a `journal`, by which `undo` takes it back.
-    Each file is compared byte for byte with the one that stays, just before.
+    """Finds identical files, keeps one of each group, and links, moves or deletes the others. Nothing is
+    changed unless `dry_run` is False, and then only with a `journal`, with which `undo` reverts it. Right
+    before a change, each file is compared byte for byte with the one that stays.
 
-    `keep` has rules for the one that stays, the first being the most important: `first`, `last`,
+    `keep` has rules for the file that stays, the most important first: `first`, `last`,
     `newest`, `oldest`, `shortest-path`, `longest-path`, `most-links`, `path:GLOB`, `name:GLOB`.
-    `into` is the directory of the action `move`, or the home that has the trash.
+    `into` is the directory for the action `move`, or the home directory that has the trash.
 
     >>> import bit_crafts
     >>> for step in bit_crafts.prune("photos", action="hardlink").steps:
@@ -661,7 +660,7 @@ def iter_prune(
     progress: ProgressArg = None,
     **filter: Unpack[Filter],
 ) -> Stream[PruneStep, Pruned]:
-    """Gives up duplicates as `prune` does, and passes on one step after the other, as they are done.
+    """Acts on duplicates like `prune`, and yields one step after the other as they are done.
 
     >>> import bit_crafts
     >>> steps = bit_crafts.iter_prune("photos", action="delete", keep="last")
@@ -693,8 +692,8 @@ def undo(
     cancel: Optional[Cancel] = None,
     progress: ProgressArg = None,
 ) -> Undone:
-    """Takes back the steps of a journal, the last one first, each only if the file is still as the
-    step left it.
+    """Undoes the steps of a journal, the last one first, each only if the file is still as the step left
+    it.
 
     >>> import bit_crafts
     >>> _ = bit_crafts.prune("photos", action="delete", dry_run=False, journal="steps.jsonl")
@@ -714,12 +713,12 @@ def copy(
     progress: ProgressArg = None,
     **options: Unpack[CopyOptions],
 ) -> CopyReport:
-    """Copies files and trees with all their metadata. A file has a temporary name until it is
-    complete, and nothing is replaced unless `on_conflict` says so. Keyword arguments are those of
-    `CopyOptions`, and those of `Filter`.
+    """Copies files and trees with all their metadata. A file has a temporary name until it is complete,
+    and nothing is replaced unless `on_conflict` says so. Keyword arguments are those of `CopyOptions` and
+    `Filter`.
 
-    As with `cp`, the copy goes into a destination that is a directory; with `exactly` it is the copy.
-    Digests of what was copied go to a manifest in the destination.
+    As with `cp`, the copy goes into the destination if that is a directory; with `exactly`, the
+    destination is the copy itself. Digests of the copied files go to a manifest in the destination.
 
     >>> import bit_crafts
     >>> copied = bit_crafts.copy("photos", "backup", read_back="read").complete()
@@ -739,7 +738,7 @@ def iter_copy(
     progress: ProgressArg = None,
     **options: Unpack[CopyOptions],
 ) -> Stream[CopiedPath, CopyReport]:
-    """Copies as `copy` does, and passes on what becomes of each file, in the order of the paths.
+    """Copies like `copy`, and yields the outcome of each file, in the order of the paths.
 
     >>> import bit_crafts
     >>> with bit_crafts.iter_copy("photos", "backup") as files:
@@ -766,8 +765,8 @@ def move(
     progress: ProgressArg = None,
     **options: Unpack[CopyOptions],
 ) -> MoveReport:
-    """Moves files and trees. Within a file system they are renamed; across two they are copied, forced
-    to the disk, read back from it, and only then removed. A source whose copy lacks metadata stays,
+    """Moves files and trees. Within a file system, they are renamed; across file systems, they are copied,
+    flushed to the disk, read back, and only then removed. A source whose copy lacks metadata stays,
     unless `allow_lossy` is True. Other keyword arguments are those of `copy`.
 
     >>> import bit_crafts, os
@@ -791,8 +790,8 @@ def iter_move(
     progress: ProgressArg = None,
     **options: Unpack[CopyOptions],
 ) -> Stream[CopiedPath, MoveReport]:
-    """Moves as `move` does, and passes on what becomes of each source: one that is renamed is
-    `copied`, with all that is in it.
+    """Moves like `move`, and yields the outcome of each source: one that is renamed is `copied`, with
+    everything in it.
 
     >>> import bit_crafts
     >>> [file.path for file in bit_crafts.iter_move("photos", "backup")]

@@ -10,7 +10,7 @@ from typing import Any, Optional
 class Error(Exception):
     """A job that failed as a whole, or a path that failed, in the `errors` of a result.
 
-    Where the system refused something, it is an `OSError` as well, with its number and the path:
+    If the system refused something, it is also an `OSError`, with its number and the path:
     `except PermissionError` catches a `DeniedError`.
     """
 
@@ -20,11 +20,11 @@ class Error(Exception):
     path: Optional[str] = None
     #: The operation that failed: `open`, `stat`, `write` …
     operation: Optional[str] = None
-    #: The system's number, where it refused.
+    #: The system's error number, if it refused something.
     errno: Optional[int]
-    #: The argument with which the job goes on in spite of it.
+    #: The argument with which the job continues nonetheless.
     setting: Optional[str] = None
-    #: The result of a job that was cancelled, as far as it came, where that is of use.
+    #: The partial result of a cancelled job, if it is useful.
     partial: Any = None
 
     def __init__(
@@ -47,11 +47,11 @@ class UsageError(Error, ValueError):
 
 
 class ManifestError(Error, ValueError):
-    """A file that is no manifest or checksum file, or is cut short, altered, or unknown."""
+    """A file that is not a manifest or checksum file, or is truncated, altered, or of an unknown kind."""
 
 
 class RefusedError(Error):
-    """Going on could do harm, or would give a wrong answer; `setting` is the way out, if any."""
+    """Continuing could do harm or give a wrong answer; `setting` is the argument that permits it, if any."""
 
 
 class BusyError(Error):
@@ -59,7 +59,7 @@ class BusyError(Error):
 
 
 class CancelledError(Error):
-    """It was cancelled before all was done: see `partial`."""
+    """The job was cancelled before it was done: see `partial`."""
 
 
 class IncompleteError(Error):
@@ -93,15 +93,15 @@ class NotFoundError(IoError, FileNotFoundError):
 
 
 class DeniedError(IoError, PermissionError):
-    """A path that this user may not look at, or not change."""
+    """A path that this user may not read or change."""
 
 
 class ExistsError(IoError, FileExistsError):
-    """A path that is there already."""
+    """A path that already exists."""
 
 
 class NotDirectoryError(IoError, NotADirectoryError):
-    """A path that is no directory, or leads through a file."""
+    """A path that is not a directory, or leads through a file."""
 
 
 class IsDirectoryError(IoError, IsADirectoryError):
@@ -129,7 +129,7 @@ _BY_KIND: dict[str, type[Error]] = {
 
 
 def _shown(path: str) -> str:
-    """Returns the path on one line; bytes that are no text look like Python's escapes."""
+    """Returns the path on one line; bytes that are not text appear as Python escapes."""
     text = os.fsencode(path).decode("utf-8", "backslashreplace")
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 

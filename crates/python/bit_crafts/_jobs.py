@@ -28,7 +28,7 @@ class ProgressBar(Protocol):
         """Adds to the bar."""
 
 
-#: A function that is called with a `Progress`, ten times a second and at the end, or a bar of tqdm.
+#: A function that is called with a `Progress` ten times a second and at the end, or a tqdm bar.
 #: A bar with `unit="B"` counts bytes, any other files; it may count several jobs. It is called by the
 #: thread that waits for the result. An exception in it ends the job.
 ProgressArg = Union[Callable[[Progress], object], ProgressBar, None]
@@ -86,12 +86,12 @@ def call(
 
 
 class Stream(Generic[T, R]):
-    """Items of a job, one by one, while it is at work: an iterator, and a context manager that ends
+    """Items of a job, one by one, while it is running: an iterator, and a context manager that ends
     the job early. The job waits while thousands of items are not taken, and ends once nothing holds
     the stream nor an iterator over it. One thread takes items at a time.
 
-    After an exception there are no more items, as with a generator: a loop that goes on ends at once.
-    `result` tells the two ends apart, as it raises the exception of a job that failed again.
+    After an exception there are no more items, as with a generator: a loop that continues ends at once.
+    `result` distinguishes the two cases, as it raises the exception of a failed job again.
     """
 
     def __init__(self, job: _native.Job[T, R], progress: ProgressArg) -> None:
@@ -107,7 +107,7 @@ class Stream(Generic[T, R]):
         return next(self._items)
 
     def result(self) -> R:
-        """Returns the result, without its items. Those that were not taken are passed over."""
+        """Returns the result without its items. Items that were not taken are skipped."""
         for _ in self._items:
             pass
         if not self._end:
@@ -118,7 +118,7 @@ class Stream(Generic[T, R]):
         return end[0]
 
     def close(self) -> None:
-        """Ends the job, if it is at work, and waits for its end."""
+        """Ends the job if it is running, and waits for its end."""
         try:
             self._job.close()
         finally:

@@ -1,4 +1,4 @@
-"""Records of trees, read entry by entry or as batches of Arrow."""
+"""Records of trees, read entry by entry or as Arrow batches."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Manifest:
         return iter(self.entries())
 
     def entries(self) -> Stream[Entry, None]:
-        """Returns the entries, in order of their paths, the root's being the first."""
+        """Returns the entries in order of their paths, the root's first."""
         return Stream(_native.entries(self._path, call(None, self._cancel, None, True)), None)
 
     def arrow(
         self, *, columns: Union[str, Sequence[str], None] = None, batch_size: int = 65536
     ) -> pyarrow.RecordBatchReader:
-        """Returns the entries as batches of Arrow; see `read_manifest`."""
+        """Returns the entries as Arrow batches; see `read_manifest`."""
         return read_manifest(
             self._path, columns=columns, batch_size=batch_size, cancel=self._cancel
         )
@@ -61,10 +61,10 @@ def read_manifest(
     batch_size: int = 65536,
     cancel: Optional[_native.Cancel] = None,
 ) -> pyarrow.RecordBatchReader:
-    """Reads a record as batches of Arrow, for pandas, polars, DuckDB and Spark. It takes pyarrow.
+    """Reads a record as Arrow batches, for pandas, polars, DuckDB and Spark. It requires pyarrow.
 
-    Columns are called as the keys of the record's lines. The bytes of a path that is no text are in
-    `path_b64`, and in `path` is what can be shown of it.
+    Columns are named like the keys of the record's lines. The bytes of a path that is not text are in
+    `path_b64`, and `path` has the parts that can be displayed.
 
     >>> import bit_crafts
     >>> _ = bit_crafts.manifest("photos", "photos.jsonl")

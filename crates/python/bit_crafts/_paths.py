@@ -1,4 +1,4 @@
-"""Types of the arguments that are paths, and of those that choose among files."""
+"""Types of the arguments that are paths, and of those that select files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ PathsArg = Union[PathArg, Iterable[PathArg]]
 
 
 class Filter(TypedDict, total=False):
-    """Keyword arguments that choose among the files of a tree."""
+    """Keyword arguments that select files of a tree."""
 
     #: Patterns: if there are any, only files that match one of them.
     include: Union[str, bytes, Iterable[Union[str, bytes]], None]
-    #: Patterns of files and directories to leave out. Wins over `include`.
+    #: Patterns of files and directories to leave out. Overrides `include`.
     exclude: Union[str, bytes, Iterable[Union[str, bytes]], None]
     #: False leaves out names that start with a dot.
     hidden: bool
@@ -28,7 +28,7 @@ class Filter(TypedDict, total=False):
     one_file_system: bool
     #: True leaves out what `.gitignore` and `.ignore` files list.
     ignore_files: bool
-    #: Levels below a path: 1 is what is directly in it.
+    #: Levels below a path: 1 means entries directly in it.
     max_depth: Optional[int]
     #: Smallest and largest size of a file, in bytes.
     min_size: int
@@ -43,16 +43,16 @@ class CopyOptions(Filter, total=False):
 
     #: True: the destination is the copy, even if it is a directory.
     exactly: bool
-    #: Paths below the source, which alone are copied.
+    #: Paths below the source; only these are copied.
     paths: Optional[PathsArg]
-    #: Treatment of a file whose name is taken: it fails, unless this says otherwise. `update`
+    #: Treatment of a file whose name already exists: it fails, unless this says otherwise. `update`
     #: replaces older files, `verify` those with other content.
     on_conflict: Literal["fail", "skip", "replace", "update", "verify"]
-    #: Reading back of what was written, before it gets its name.
+    #: Reading back of each copy before it gets its name.
     read_back: Literal["none", "read", "media"]
-    #: Data that is forced to the disk, and when.
+    #: Data to flush to the disk, and when.
     durability: Literal["none", "end", "batch", "file"]
-    #: Metadata to give: `all`, `none`, or some of `mode`, `owner`, `times`, `xattrs` and `links`, with
+    #: Metadata to preserve: `all`, `none`, or some of `mode`, `owner`, `times`, `xattrs` and `links`, with
     #: commas between them or as a list.
     preserve: Union[str, Iterable[str]]
     #: Use of shared blocks, and of holes.
@@ -64,7 +64,7 @@ class CopyOptions(Filter, total=False):
     manifest: Union[bool, PathArg]
     #: True replaces another file in the place of the manifest.
     replace_manifest: bool
-    #: True: a file that cannot be given all metadata fails.
+    #: True: a file whose metadata cannot all be set fails.
     strict: bool
     #: True: the work of an interrupted run is done again.
     restart: bool

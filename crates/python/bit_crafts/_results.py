@@ -22,9 +22,9 @@ class Progress(NamedTuple):
     files: int
     #: Bytes that are done.
     bytes: int
-    #: Files in all, once that is known. It may change while a search finds out what to read.
+    #: Total number of files, once it is known. It may change while a search determines which files to read.
     files_total: Optional[int]
-    #: Bytes in all, where that is known.
+    #: Total number of bytes, if it is known.
     bytes_total: Optional[int]
 
 
@@ -66,14 +66,14 @@ class CheckedFile(NamedTuple):
 
 
 class EqualFile(NamedTuple):
-    """A file of a group of equal ones."""
+    """A file of a group of identical files."""
 
     path: str
     #: Other names of the same file, as far as they were met.
     other_names: tuple[str, ...]
     #: True if it is, or lies in, a reference.
     is_reference: bool
-    #: Bytes of disk that giving up all these names would free.
+    #: Disk space that removing all these names would free.
     frees: int
 
     def __fspath__(self) -> str:
@@ -81,12 +81,12 @@ class EqualFile(NamedTuple):
 
 
 class EqualFiles(NamedTuple):
-    """A group of files with equal content; at least two."""
+    """A group of identical files; at least two."""
 
     #: Bytes of each.
     size: int
     digest: bytes
-    #: Bytes of disk that giving up all but one would free.
+    #: Disk space that removing all but one would free.
     wasted: int
     #: References first, then in order of paths.
     files: tuple[EqualFile, ...]
@@ -107,7 +107,7 @@ class EqualDirectories(NamedTuple):
     bytes: int
     #: Entries below all of them that the filter left out.
     filtered: int
-    #: Bytes of disk that are freed if all but the first go.
+    #: Disk space that removing all but the first would free.
     wasted: int
 
 
@@ -115,7 +115,7 @@ class Within(NamedTuple):
     """A directory whose contents are all in another one."""
 
     path: str
-    #: The smallest directory that has all of it, under whichever names.
+    #: The smallest directory that has all of it, under any names.
     within: str
     files: int
     bytes: int
@@ -160,23 +160,23 @@ class Change(NamedTuple):
 
     #: `added`, `removed`, `moved`, `meta`, `modified`, `damaged`, `unreadable` or `replaced`.
     status: str
-    #: Relative to the root; the old path of what was moved.
+    #: Relative to the root; for a move, the old path.
     path: str
-    #: New path of what was moved.
+    #: New path, for a move.
     to: Optional[str]
     #: Recorded path of a file that is damaged under a name that was taken over.
     was_at: Optional[str]
     #: `file`, `dir`, `symlink` …
     kind: str
     differences: tuple[Difference, ...]
-    #: Reason, where there is one.
+    #: Reason, if there is one.
     reason: Optional[str]
     #: The failure behind that reason.
     error: Optional[Error]
 
 
 class Entry(NamedTuple):
-    """An entry of a manifest. What it does not say is None."""
+    """An entry of a manifest. Missing fields are None."""
 
     #: Relative to the root, whose own is `.`.
     path: str
@@ -196,14 +196,14 @@ class Entry(NamedTuple):
     target: Optional[str]
     #: Time when the content was last found to have the digest, in nanoseconds since 1970.
     verified_at: Optional[int]
-    #: What an update found in place of the digest: `damaged` or `unreadable`.
+    #: State that an update found in place of the digest: `damaged` or `unreadable`.
     found: Optional[str]
-    #: What could not be read.
+    #: The error of an entry that could not be read.
     error: Optional[str]
 
 
 class PruneStep(NamedTuple):
-    """A file that was to be given up."""
+    """A duplicate that was to be linked, moved or deleted."""
 
     #: `hardlink`, `reflink`, `symlink`, `delete`, `move`, `trash`, or `remove` for what a run that
     #: was killed left over.
@@ -211,7 +211,7 @@ class PruneStep(NamedTuple):
     path: str
     #: The file that stays.
     kept: str
-    #: New path of what was moved.
+    #: New path, for a move.
     to: Optional[str]
     size: int
     #: `done`, `planned` (in a dry run) or `skipped`.
@@ -225,14 +225,14 @@ class PruneStep(NamedTuple):
 
 
 class RestoredFile(NamedTuple):
-    """A name that is a file of its own again, or would be."""
+    """A name that is a separate file again, or would be."""
 
     path: str
     lost: tuple[str, ...]
 
 
 class CopiedPath(NamedTuple):
-    """What became of a file, link or special file: `copied`, `replaced` or `skipped`."""
+    """Outcome of a file, link or special file: `copied`, `replaced` or `skipped`."""
 
     #: The path at the destination.
     path: str
@@ -320,14 +320,14 @@ class Checked(Result):
     """Files of a checksum file with their verdicts, in order of its lines."""
 
     files: Sequence[CheckedFile]
-    #: Lines that are no checksums.
+    #: Lines that are not checksums.
     improper_lines: int
     #: True if the end of the list is missing, in formats whose lists have one.
     is_cut_short: bool
 
     @property
     def failed(self) -> Iterator[CheckedFile]:
-        """Files that have another checksum, or could not be read."""
+        """Files with a different checksum, or that could not be read."""
         return (file for file in self.files if file.verdict != "ok")
 
     @property
@@ -345,12 +345,12 @@ class Checked(Result):
 
 @dataclass(frozen=True)
 class Duplicates(Result):
-    """Files with equal content, in groups, those that waste most first."""
+    """Groups of identical files, those that waste most first."""
 
     groups: Sequence[EqualFiles]
     #: Files that were searched.
     files: int
-    #: Bytes of disk that giving up all but one file of each group would free.
+    #: Disk space that removing all but one file of each group would free.
     wasted: int
 
     def __iter__(self) -> Iterator[EqualFiles]:
@@ -374,21 +374,21 @@ class FoundDirectories(Result):
 
 @dataclass(frozen=True)
 class FoundUnique(Result):
-    """The contents of some trees, and the place where else each is."""
+    """The contents of some trees, and the other place of each."""
 
     #: Every content but the empty one, in order of its first path.
     contents: Sequence[UniqueContent]
     #: Symbolic links, FIFOs, sockets and devices: they have no content that could be compared.
     not_files: Sequence[NotFile]
-    #: Entries that were not looked at: left out by the filter, or on other file systems.
+    #: Entries that were not examined: left out by the filter, or on other file systems.
     unseen: int
-    #: Files of archives that count for nothing, as they may be the trees' own.
+    #: Files of archives that do not count, as they may belong to the trees.
     not_counted: int
-    #: Archives that lie in one of the trees: a mistake.
+    #: Archives inside one of the trees, by mistake.
     own_archives: tuple[str, ...]
     #: Places where something is mounted, which covers files.
     covered: tuple[str, ...]
-    #: True if the trees can go: they were seen completely, and each content is elsewhere.
+    #: True if the trees can be removed: they were read completely, and each content is elsewhere.
     all_is_elsewhere: bool
 
     @property
@@ -398,10 +398,10 @@ class FoundUnique(Result):
 
     def _missing(self) -> Optional[Error]:
         if self.own_archives:
-            text = "lies in what is asked about: what it has is no copy of that"
+            text = "is inside a PATH: its files are not copies"
             return IncompleteError(text, self.own_archives[0])
         if self.covered:
-            text = "something is mounted here; what it covers cannot be looked at"
+            text = "something is mounted here; files that it covers cannot be examined"
             return IncompleteError(text, self.covered[0])
         if self.unseen:
             return IncompleteError(f"{self.unseen} entries were not looked at")
@@ -432,7 +432,7 @@ class Verification:
     warnings: tuple[str, ...]
     #: True if everything is as recorded, and could be read.
     is_same: bool
-    #: True if a file has other content although no program wrote to it.
+    #: True if a file's content differs although no program wrote to it.
     is_damaged: bool
     #: True if an update had anything to write.
     is_written: bool
@@ -462,10 +462,10 @@ class Verification:
 
 @dataclass(frozen=True)
 class Pruned(Result):
-    """Duplicates that were given up, or would be."""
+    """Duplicates that were linked, moved or deleted, or would be."""
 
     steps: Sequence[PruneStep]
-    #: Groups of equal files that were looked at.
+    #: Groups of identical files that were examined.
     groups: int
     #: Steps done, or that would be.
     changed: int
@@ -479,13 +479,13 @@ class Pruned(Result):
 
 @dataclass(frozen=True)
 class Undone(Result):
-    """Steps that were taken back, or would be."""
+    """Steps that were undone, or would be."""
 
     files: Sequence[RestoredFile]
     restored: int
     #: Steps that needed nothing: the name is a file of its own.
     unneeded: int
-    #: Line numbers of the journal that are damaged: their steps are not taken back.
+    #: Line numbers of the journal that are damaged: their steps are not undone.
     damaged_lines: tuple[int, ...]
     dry_run: bool
 
@@ -499,7 +499,7 @@ class Undone(Result):
 
 @dataclass(frozen=True)
 class CopyReport(Result):
-    """What became of a copy."""
+    """Outcome of a copy."""
 
     #: Entries that were copied without some metadata of their source, such as the owner.
     lacking: Sequence[Error]
@@ -519,7 +519,7 @@ class CopyReport(Result):
     before: int
     #: Bytes written by this run.
     bytes: int
-    #: Why the rest was not begun.
+    #: Reason why the rest was not started.
     stopped: Optional[str]
     #: Path of the manifest, if one was written.
     manifest: Optional[str]
@@ -538,27 +538,27 @@ class CopyReport(Result):
 
 @dataclass(frozen=True)
 class MoveReport(Result):
-    """What became of a move."""
+    """Outcome of a move."""
 
     #: Entries that were copied without some metadata of their source.
     lacking: Sequence[Error]
     warnings: tuple[str, ...]
     #: Entries: the sum of the next four. A directory that is renamed counts as one.
     walked: int
-    #: At the destination, and at the source no more.
+    #: At the destination, and no longer at the source.
     moved: int
     #: Left at the source, whether they were copied or not.
     kept: int
     failed: int
     #: Not started.
     left: int
-    #: Those moved that were renamed.
+    #: Moved entries that were renamed.
     renamed: int
-    #: Those moved that an earlier run had moved, as far as it can be known.
+    #: Moved entries that an earlier run had moved, as far as is known.
     before: int
     #: Bytes written by this run.
     bytes: int
-    #: Why the rest was not begun.
+    #: Reason why the rest was not started.
     stopped: Optional[str]
     #: Path of the manifest, if one was written.
     manifest: Optional[str]
@@ -577,7 +577,7 @@ class MoveReport(Result):
 
 @dataclass(frozen=True)
 class RestoreReport(Result):
-    """What became of the files that are not as recorded."""
+    """Outcome for the files that are not as recorded."""
 
     repaired: Sequence[RepairedPath]
     missing: Sequence[MissingPath]
@@ -604,7 +604,7 @@ class RestoreReport(Result):
 
 @dataclass(frozen=True)
 class Header:
-    """Header of a manifest. What it does not say is None."""
+    """Header of a manifest. Missing fields are None."""
 
     tool: str
     version: str

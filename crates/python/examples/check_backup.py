@@ -1,4 +1,4 @@
-"""Records a tree the first time, and lists the changed and the damaged files the next times:
+"""Records a tree the first time, and lists changed and damaged files on later runs:
 check_backup.py DIR MANIFEST.
 """
 

@@ -1,4 +1,4 @@
-"""A cache keyed by content: counts the words of files, and reads equal files only once, regardless of
+"""A cache keyed by content: counts the words of files, and reads identical files only once, regardless of
 their names: content_cache.py CACHE FILE...
 """
 
@@ -10,7 +10,7 @@ import bit_crafts
 
 def main(cache: str, *paths: str) -> None:
     pathlib.Path(cache).mkdir(parents=True, exist_ok=True)
-    # It must be impossible to make another file of the same digest, so it is a cryptographic one.
+    # A cryptographic digest: it must be impossible to create another file with the same one.
     hashed = bit_crafts.hash(paths, algorithm="blake3")
     for file in hashed:
         kept = pathlib.Path(cache, file.hexdigest)

@@ -1,5 +1,5 @@
-"""Copies the photos of a card that an archive has nowhere, under any name, to a new folder of it, and
-reads the copies again: import_photos.py CARD ARCHIVE FOLDER.
+"""Copies those photos of a card that an archive does not have under any name to a new folder of it, and
+reads the copies back: import_photos.py CARD ARCHIVE FOLDER.
 """
 
 import os
@@ -9,9 +9,9 @@ import bit_crafts
 
 
 def main(card: str, archive: str, folder: str) -> None:
-    # Case counts, and cameras write capitals.
+    # Patterns are case-sensitive, and cameras write capitals.
     pictures = ["*.[jJ][pP][gG]", "*.[rR][aA][wW]"]
-    # Without a card, this is an error and no answer.
+    # If the card is missing, this is an error, not an answer.
     found = bit_crafts.unique(card, archive, include=pictures)
     if found.errors:
         raise found.errors[0]

@@ -1,13 +1,13 @@
-//! The compiled half of the Python package `bit_crafts`: the jobs of the library's front page, as
-//! functions that start them. The functions that users call are in `bit_crafts/__init__.py`.
+//! The compiled half of the Python package `bit_crafts`: functions that start the jobs of the library. The
+//! functions that users call are in `bit_crafts/__init__.py`.
 //!
 //! # Invariants
 //!
-//! - A job runs on a thread of its own, which never touches the interpreter. The thread that wants
-//!   its result waits without holding the interpreter, and wakes to look for signals.
-//! - Paths are bytes; Python has them as its own functions do (`os.fsencode`, `os.fsdecode`).
-//! - Nothing is converted before it is asked for: results stay here, and their items become Python
-//!   objects one by one.
+//! - A job runs on a separate thread, which never touches the interpreter. The thread that waits for its
+//!   result does not hold the interpreter lock meanwhile, and wakes up to check for signals.
+//! - Paths are bytes; Python gets them as from its standard functions (`os.fsencode`, `os.fsdecode`).
+//! - Nothing is converted before it is requested: results stay here, and their items become Python objects
+//!   one by one.
 
 #![forbid(unsafe_code)]
 

@@ -48,28 +48,27 @@
 //!
 //! # How it works
 //!
-//! [`pump`] is one worker's loop over slots (a buffer, a descriptor and a
-//! position each): fill free slots, let the consumer advance over the filled
-//! ones, refill or finish those it used up. Small files pass through while a
-//! large one keeps its slot, so a consumer that hashes many files in lockstep
-//! never waits for the longest of them.
+//! [`pump`] is one worker's loop over slots (a buffer, a descriptor and a position each): fill free slots,
+//! let the consumer advance over the filled ones, refill or finish those it used up. Small files pass
+//! through while a large one keeps its slot, so that a consumer that hashes many files in lockstep never
+//! waits for the longest one.
 //!
 //! # Where the bytes come from
-//! With [`Choice::Auto`] each open and each read is first tried in a way that does not wait for the
-//! disk (`openat2` with `RESOLVE_CACHED`, `preadv2` with `RWF_NOWAIT`; a sample of the files is
-//! enough once all have been resident for a while, and a smaller one while none are). Resident data
-//! arrive at the price of a plain call; all others go to an `io_uring` that is made when it is
-//! first needed, and [`ReadOptions::slots`] files deep. So nothing has to be decided beforehand,
-//! and a tree that is half resident is read both ways at once. Where a server is
-//! asked at each open, opens are timed: while plain ones wait, most are queued, and every sixteenth
-//! shows whether that is still so. File systems that cannot report what is resident are read by
-//! plain calls, regardless of the choice: a short read of the ring could repeat bytes there. Where the
-//! kernel decompresses the data, or refuses a ring, plain calls do all of it.
+//! With [`Choice::Auto`] each open and each read is first tried in a way that does not wait for the disk
+//! (`openat2` with `RESOLVE_CACHED`, `preadv2` with `RWF_NOWAIT`; a sample of the files is enough once all
+//! have been resident for a while, and a smaller one while none are). Resident data costs only a plain
+//! call; all other requests go to an `io_uring`, which is created when it is first needed, and is
+//! [`ReadOptions::slots`] files deep. Nothing has to be decided beforehand, and a tree that is half
+//! resident is read both ways at once. Where each open asks a server, opens are timed: while plain ones
+//! wait, most are queued, and every sixteenth shows whether that is still so. File systems that cannot
+//! report what is resident are read by plain calls, regardless of the choice: a short read of the ring
+//! could repeat bytes there. If the kernel decompresses the data, or refuses a ring, plain calls are used
+//! for everything.
 //!
 //! # Invariants
-//! - Bytes come only from a descriptor that `fstat` has shown to be a regular file and, where the
-//!   listing has metadata, the one that was walked; unless the consumer has put that off
-//!   ([`VerifyWhen::Later`]), or wants it shown at the end, together with the state that was listed
+//! - Bytes come only from a descriptor that `fstat` has shown to be a regular file and, if the listing has
+//!   metadata, the one that was walked, unless the consumer has postponed this check
+//!   ([`VerifyWhen::Later`]), or wants it at the end, together with a check of the listed state
 //!   ([`VerifyWhen::AtEnd`]).
 //! - Every open is relative to its directory's descriptor, follows no link
 //!   (unless the entry is a root or the walk followed links) and waits for no
@@ -77,15 +76,15 @@
 //! - A file is finished without error only after it was read to its end unchanged: in one read call
 //!   that returned less than was asked for, or with a second `fstat` that equals the first, or the
 //!   listed one.
-//! - Of a file that was written to within the last two seconds, or in the future, the bytes fed are
-//!   of one state: it was read under a read lease (`F_SETLEASE`) that no writer broke, or twice
-//!   with the same result; unless changes are allowed or verification is put off.
+//! - If a file was written to within the last two seconds, or in the future, the bytes come from one state:
+//!   it was read under a read lease (`F_SETLEASE`) that no writer broke, or twice with the same result,
+//!   unless changes are allowed or verification is postponed.
 //! - Each entry taken from the plan is finished exactly once; after a
 //!   cancellation, none.
 //! - No ring reads where a file system refuses `RWF_NOWAIT`.
 //! - A ring owns descriptors and buffers until their completions are seen;
 //!   dropping it waits for them.
-//! - Nothing is allocated for a file but the text of its errors.
+//! - Nothing is allocated per file except the text of its errors.
 #![deny(unsafe_code)]
 // The examples of the registry's page run, too.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]

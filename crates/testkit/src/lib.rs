@@ -1,5 +1,5 @@
-//! Helpers shared by the tests of this workspace: trees to work on, references to compare with, and
-//! ways to make a system misbehave. Never published, never linked into the binary.
+//! Helpers shared by the tests of this workspace: trees to work on, reference implementations to compare
+//! with, and ways to make a system misbehave. Never linked into the binary.
 //!
 //! ```
 //! use bc_testkit::{TestTree, reference};
@@ -14,13 +14,14 @@
 //!
 //! # How it works
 //!
+//! Trees live in temporary directories that clean up after themselves.
+//!
 //! # Invariants
 //! - Everything built from a seed is the same on every machine: same names, same bytes.
-//! - The references ([`mod@reference`]) are naive on purpose and share no code with the crates
-//!   under test; they may be slow.
-//! - Facilities that the machine at hand lacks (no root, no reference tool, a file system that
-//!   refuses a name) are returned with the reason, so that a test can report the cases that it left
-//!   out.
+//! - The reference implementations ([`mod@reference`]) are deliberately naive and share no code with the
+//!   crates under test; they may be slow.
+//! - If the machine lacks a facility (no root, no reference tool, a file system that refuses a name), the
+//!   reason is returned, so that a test can report the cases that it left out.
 #![forbid(unsafe_code)]
 // The examples of the registry's page run, too.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]

@@ -1,5 +1,4 @@
-//! Lists the files below some roots: in parallel, in bytewise path order, with compact
-//! entries.
+//! Listing of the files below some roots: in parallel, in bytewise path order, with compact entries.
 //!
 //! ```
 //! use bc_walk::job::Means;
@@ -20,15 +19,15 @@
 //!
 //! # Invariants
 //!
-//! - The result does not depend on the number of workers: order, errors, counts and the
-//!   choice between several names of one directory are the same for one and for many.
-//! - Names are raw bytes of any value, paths have any length and depth. Directories are
-//!   opened relative to descriptors; below a root no link is ever followed unasked.
-//! - Nothing but directories is ever opened here (and ignore files, when they are honoured),
-//!   so no FIFO blocks and no device is touched.
-//! - Nothing is lost silently: every failure is in [`Listing::errors`], everything left out
-//!   is counted in [`Listing::skipped`].
-//! - No recursion and no descriptor kept per directory: neither depth nor breadth of a tree
+//! - The result does not depend on the number of workers: order, errors, counts, and the choice among
+//!   several names of one directory are always the same.
+//! - Names may contain any bytes, and paths may have any length and depth. Directories are opened relative
+//!   to descriptors; no link below a root is ever followed unless requested.
+//! - Only directories are ever opened here (and ignore files, if they are honoured), so no FIFO blocks and
+//!   no device is touched.
+//! - Nothing is lost silently: every failure is in [`Listing::errors`], and everything left out is counted
+//!   in [`Listing::skipped`].
+//! - There is no recursion, and no descriptor is kept per directory: neither depth nor breadth of a tree
 //!   exhausts the stack or the descriptors.
 
 #![forbid(unsafe_code)]

@@ -18,7 +18,7 @@ fn algorithm() -> impl TypedValueParser<Value = Algorithm> {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Search")]
 pub struct SearchArgs {
-    /// Digest: xxh128, xxh3, blake3 or sha256
+    /// Digest algorithm: xxh128, xxh3, blake3 or sha256
     #[arg(
         add = Configurable,
         short = 't',
@@ -30,28 +30,29 @@ pub struct SearchArgs {
         hide_possible_values = true
     )]
     pub algorithm: Algorithm,
-    /// Compare the members of every group byte for byte as well
+    /// Also compare the files of each group byte for byte
     #[arg(add = Configurable, long)]
     pub verify_bytes: bool,
-    /// Report hard links to one file as duplicates of each other
+    /// Report hard links to the same file as duplicates
     #[arg(add = Configurable, long)]
     pub match_hardlinks: bool,
-    /// Never change DIR or a file below it, by whichever path it is reached; such files are kept (repeatable)
+    /// Never change DIR or a file below it, no matter which path leads there; such files are kept (repeatable)
     ///
-    /// DIR may be a file as well. It is searched even if it is not a PATH, its files are listed first, and
-    /// a group needs another file. A DIR that cannot be opened is an error before anything is read.
-    /// A manifest stands for a disk that is not here: scan, summary and dirs list its files, prune refuses it.
-    /// Write `--reference ~/DIR` with a blank: shells leave the `~` after `=` alone.
+    /// DIR may also be a file. It is searched even if it is not one of the PATHs. Its files are listed
+    /// first, and a group must contain another file. If DIR cannot be opened, the run ends before anything
+    /// is read. A manifest stands in for a disk that is not connected: scan, summary and dirs list its
+    /// files, prune refuses it. Write `--reference ~/DIR` with a space, because shells do not expand `~`
+    /// after `=`.
     #[arg(long, value_name = "DIR")]
     pub reference: Vec<OsString>,
-    /// Only duplicates that lie under different PATHs
+    /// Report only duplicates under different PATHs
     #[arg(add = Configurable, long)]
     pub across_roots: bool,
-    /// Keep digests for the next run, in FILE or below $XDG_CACHE_HOME/bc; they never authorise a change
+    /// Save digests for the next run, in FILE or in $XDG_CACHE_HOME/bc; they never authorise a change
     ///
-    /// A record counts only for a file whose device, inode, size and times are unchanged. The cache is not
-    /// used where these do not prove the content: FUSE, network file systems, FAT, images. An existing FILE
-    /// that is not a cache of yours is refused and left unchanged.
+    /// A saved digest is used only if the file's device, inode, size and times are unchanged. The cache is
+    /// not used where these do not prove the content: FUSE, network file systems, FAT, images. An existing
+    /// FILE that is not a cache of yours is refused and left unchanged.
     #[arg(
         add = Configurable,
         long,

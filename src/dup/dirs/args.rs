@@ -30,16 +30,16 @@ Examples:
   bc dup dirs --ignore-names --format=json ~/Music
   bc dup dirs --format=html --output=dirs.html /srv
 
-Equal directories have the same files, links and empty directories at the same paths; owners, modes and \
-times do not count, and empty files do. Only the largest are listed: groups that follow from their equality are \
-left out. Then come directories all of whose contents are in another one, then those groups of files that \
-no group of directories covers. A directory that could not be read whole, was changed meanwhile, or in \
-which something is mounted is not compared, nor is one above it, and they are listed.")]
+Equal directories have the same files, links and empty directories at the same paths. Empty files count; owners, \
+modes and times do not. Only the largest are listed: groups that follow from their equality are left out. Then come \
+directories whose contents are all in another one, and then groups of files that no group of directories covers. \
+A directory that could not be read completely, that changed during the search, or in which something is mounted is \
+listed but not compared; nor are the directories above it.")]
 pub struct DirsArgs {
-    /// Compare the contents of directories, regardless of names and places in them
+    /// Compare directories by their contents, regardless of names and subdirectories
     #[arg(add = Configurable, long)]
     pub ignore_names: bool,
-    /// Print directories too that have at least PERCENT of the larger one's bytes in common
+    /// Also print directories that have at least PERCENT of the larger one's bytes in common
     #[arg(
         add = Configurable,
         long,
@@ -50,7 +50,7 @@ pub struct DirsArgs {
     /// Only directories with at least N files below them
     #[arg(add = Configurable, long, value_name = "N", default_value_t = 1)]
     pub min_files: u64,
-    /// text, json, jsonl or html
+    /// Output format: text, json, jsonl or html
     #[arg(
         long,
         value_enum,
@@ -59,7 +59,7 @@ pub struct DirsArgs {
         hide_possible_values = true
     )]
     pub format: DirsFormat,
-    /// Write to FILE, which appears whole or not at all
+    /// Write to FILE, which appears complete or not at all
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Files and directories

@@ -42,14 +42,14 @@ pub fn page(report: &DirsReport<'_>) -> Page {
         ..Page::default()
     };
     waste_map(&mut page, &waste);
-    page.body += &notes("Not judged", "alarm", &errors);
+    page.body += &notes("Not compared", "alarm", &errors);
     page.body += &notes("Directories that were not compared", "", &obstacles(report));
     match report.scan.scan.groups().len() {
-        0 => page.body += &nothing("No two files are equal", "So no two directories are."),
+        0 => page.body += &nothing("No identical files", "So there are no equal directories."),
         _ => decisions(&mut page, &report.scan, Some(found)),
     }
     page.body += &notes("Similar", "", &similar(report));
-    page.body += &notes("On disks that are not here", "", &offline(report));
+    page.body += &notes("On offline disks", "", &offline(report));
     page.body += &left_out(&report.scan);
     page
 }
@@ -88,7 +88,7 @@ fn tiles(report: &DirsReport<'_>, errors: usize) -> String {
         more.push(Tile::count(
             "Contained directories",
             found.contained.len() as u64,
-            "in others, wholly",
+            "entirely in others",
         ));
     }
     figures(&report.scan, more, report.scan.scan.groups().len(), errors)

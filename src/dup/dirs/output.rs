@@ -33,7 +33,7 @@ pub fn tell(session: &Session, found: &SearchResult, answer: &Directories, optio
     if answer.not_comparable > 0 {
         let dirs = counted(answer.not_comparable, "directory was", "directories were");
         report.warning(format_args!(
-            "{dirs} not compared: what is in there, or below, is not known"
+            "{dirs} not compared: the contents, or those below, are unknown"
         ));
     }
     let limits = options.limits;

@@ -29,15 +29,17 @@ impl UniqueFormat {
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
-  bc dup unique /media/card --reference=/srv/photos     may I wipe this card? 0 and silence: yes
-  bc dup unique /media/card --reference=offline.jsonl    the same of a disk in a offline, by its manifest
+  bc dup unique /media/card --reference=/srv/photos   exit code 0: safe to wipe
+  bc dup unique /media/card --reference=disk1.jsonl   against an offline disk
   bc dup unique -0 DIR --reference=/srv | rsync -a -0 --files-from=- / /srv/new/
-  bc dup unique DIR                                     files that have no equal among themselves
+  bc dup unique DIR                                   files without a duplicate
 
-Exit codes: 0 every content is in a reference; 1 some is not, or something was not looked at or could \
-not be read; 2 no answer. Files left out by --exclude are only counted.")]
+Files left out by --exclude are only counted.
+
+Exit codes: 0 all contents are in a reference, 1 some are not, or a file was not examined or could not be read, \
+2 no answer.")]
 pub struct UniqueArgs {
-    /// text, json, jsonl or csv
+    /// Output format: text, json, jsonl or csv
     #[arg(
         long,
         value_name = "FORMAT",
@@ -46,23 +48,22 @@ pub struct UniqueArgs {
         hide_possible_values = true
     )]
     pub format: UniqueFormat,
-    /// Archive that may have the contents: a directory, or the manifest of an offline disk
-    /// (repeatable)
+    /// Archive to compare with: a directory, or the manifest of an offline disk (repeatable)
     ///
-    /// A manifest is one of bc integrity, compressed or not, or a list of sha256sum, md5sum, b3sum and their
-    /// kin, of the BSDs, or of hashdeep. It counts if it is complete and its digests have 128 bits;
-    /// answers by MD5, SHA-1 or XXH128 are marked. Files of a directory that lie below a PATH, whichever
-    /// link or mount leads there, count for nothing.
+    /// A manifest is written by bc integrity, compressed or not, or is a checksum list of sha256sum,
+    /// md5sum, b3sum and similar programs, of the BSDs, or of hashdeep. It counts if it is complete and its
+    /// digests have at least 128 bits; answers based on MD5, SHA-1 or XXH128 are marked. Files of a
+    /// directory that are below a PATH do not count, even if a link or mount leads there.
     ///
-    /// `-` reads a manifest from standard input. A list that does not say of which tree it is, as those of
-    /// sha256sum, counts for nothing where it has the names of the files that are asked about: it was
-    /// probably made of them.
+    /// `-` reads a manifest from standard input. A list that does not record which tree it describes, such
+    /// as one of sha256sum, does not count where it has the names of the files in question: it was probably
+    /// made from them.
     #[arg(long, value_name = "DIR|MANIFEST")]
     pub reference: Vec<OsString>,
-    /// Believe lists of unknown origin that name the files that are asked about
+    /// Accept lists of unknown origin even where they have the names of the files in question
     #[arg(long)]
     pub trust_list: bool,
-    /// Compare with files of references byte for byte as well
+    /// Also compare byte for byte with the files of references
     #[arg(add = Configurable, long)]
     pub verify_bytes: bool,
     /// Files and directories

@@ -93,7 +93,7 @@ fn warn_of_own(session: &Session, references: &[OsString], own: &Subtrees) -> Ou
         let lies_in = own.contains(name);
         if lies_in.map_err(|error| session.fatal(&error))? {
             session.report.warning(format_args!(
-                "--reference={}: lies in what is asked about: what it has is no copy of that",
+                "--reference={}: is inside a PATH: its files are not copies",
                 bc_fs::escape(name)
             ));
         }

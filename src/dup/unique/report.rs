@@ -19,7 +19,7 @@ pub fn whole(session: &Session, asked: &Asked<'_>, found: &Unique, hidden: &[Vec
     }
     for point in hidden {
         report.problem(format!(
-            "{}: something is mounted here; what it covers cannot be looked at",
+            "{}: something is mounted here; files that it covers cannot be examined",
             bc_fs::escape(point)
         ));
     }
@@ -103,10 +103,7 @@ fn figures(asked: &Asked<'_>, found: &Unique, complete: bool) -> String {
         ),
     };
     if unread > 0 {
-        text += &format!(
-            "; of {} that could not be read nobody knows",
-            thousands(unread)
-        );
+        text += &format!("; {} more could not be read", thousands(unread));
     }
     text
 }

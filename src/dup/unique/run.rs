@@ -58,7 +58,7 @@ fn hidden_points(session: &Session, looks: [Result<Vec<Vec<u8>>, Error>; 2]) -> 
         match look {
             Ok(found) => points.extend(found),
             Err(error) => {
-                let text = format!("cannot tell what mounts cover: {error}");
+                let text = format!("cannot determine which files mounts cover: {error}");
                 session.report.problem(text);
                 break;
             }

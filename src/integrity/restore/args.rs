@@ -13,21 +13,22 @@ use crate::parse::args::{Common, one_of};
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
-  bc integrity restore --dry-run --from=/mnt/backup /srv srv.jsonl    what would be repaired
+  bc integrity restore --dry-run --from=/mnt/backup /srv srv.jsonl   preview
   bc integrity restore --from=/mnt/backup --from=/mnt/old /srv srv.jsonl
   bc integrity restore --only=damaged --from=/mnt/backup /srv srv.jsonl
 
-The tree is verified first. Damaged and missing files are copied from any source that has them, from the same path or \
-under any other name, and compared with the manifest before they take their place. The damaged file stays beside the new one \
+The tree is verified first. Damaged and missing files are copied from any source that has them, under the same path or \
+any other name, and compared with the manifest before they take their place. The damaged file stays beside the new one \
 as NAME.damaged-DIGEST. Nothing is removed, and files that were moved or edited are left as they are.
 
-Exit codes: 0 everything was repaired; 1 something was not: no copy contains it, or its repair failed; 2 refused or \
-impossible, or the file system is full or read-only; 130 or 143 ended by SIGINT or SIGTERM.")]
+Exit codes: 0 everything was repaired, 1 something was not, because no copy contains it or its repair failed, 2 the \
+request was refused or could not be carried out, or the file system is full or read-only, 130 or 143 ended by SIGINT \
+or SIGTERM.")]
 pub struct RestoreArgs {
-    /// A copy that may have the lost files, a tree or a single file (repeatable)
+    /// Copy that may contain the lost files: a tree or a single file (repeatable)
     ///
-    /// The same path is tried in each first, then any file of the recorded size and digest. Links are not
-    /// followed. A copy may be the tree itself, contain it, or lie in it.
+    /// The same path is tried first in each copy, then any file with the recorded size and digest. Links
+    /// are not followed. A copy may be the tree itself, contain it, or lie in it.
     #[arg(long, value_name = "DIR")]
     pub from: Vec<OsString>,
     /// Losses to restore, separated by commas: damaged, removed, modified
@@ -46,13 +47,13 @@ pub struct RestoreArgs {
     /// Do not keep damaged or edited files under a second name
     #[arg(long)]
     pub discard_damaged: bool,
-    /// Take owner, mode, attributes and links from a manifest that others may have written, too
+    /// Use owner, mode, attributes and links even from a manifest that others may have written
     #[arg(long)]
     pub trust_metadata: bool,
     /// Only report what would be done: copies are read and compared, nothing is written
     #[arg(long)]
     pub dry_run: bool,
-    /// text or json
+    /// Output format: text or json
     #[arg(
         long,
         value_name = "FORMAT",
@@ -61,14 +62,14 @@ pub struct RestoreArgs {
         hide_possible_values = true
     )]
     pub format: RestoreFormat,
-    /// Continue where the root or a disk below it looks unmounted, or has no recorded file; also repair files that are
-    /// only possibly damaged
+    /// Continue if the root or a disk below it seems to be unmounted, or contains no recorded file; also
+    /// repair files that are only possibly damaged
     #[arg(long)]
     pub force: bool,
-    /// The directory to repair
+    /// Directory to repair
     #[arg(value_name = "ROOT")]
     pub root: OsString,
-    /// Its manifest, which has to be whole and unaltered
+    /// Its manifest, which must be complete and unaltered
     #[arg(value_name = "MANIFEST")]
     pub manifest: PathBuf,
     #[command(flatten)]

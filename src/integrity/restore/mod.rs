@@ -51,8 +51,7 @@ pub fn restore(args: &RestoreArgs) -> Outcome<Exit> {
     let restored = restored?;
     reporter.finish(Some(&restored))?;
     if restored.wanted > 0 && options.manifest.is_of_others() && !options.trust_metadata {
-        let text =
-            "--trust-metadata gives what such a manifest says of owners, modes and links, too";
+        let text = "--trust-metadata also restores owners, modes and links from such a manifest";
         session.report.summary(text);
     }
     let exit = conclude(&mut session, &restored, args.dry_run);

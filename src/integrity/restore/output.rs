@@ -146,7 +146,7 @@ fn repaired_line(output: &mut Output, repaired: &Repaired<'_>) -> io::Result<()>
         write!(output, ": linked to {}", escape(linked))?;
     }
     if let Some(kept) = repaired.kept {
-        write!(output, "; what was there is {}", escape(kept))?;
+        write!(output, "; previous file kept as {}", escape(kept))?;
     }
     output.write_all(b"\n")
 }
@@ -216,7 +216,7 @@ pub fn conclude(session: &mut Session, restored: &Restored, dry_run: bool) -> Ex
             restored.missing,
         ),
         ("restore_failed", "Paths that failed.", restored.failed),
-        ("restore_left", "Paths not begun.", restored.left),
+        ("restore_left", "Paths not started.", restored.left),
         ("written_bytes", "Bytes written.", restored.bytes),
     ]);
     let parts = nonzero([
@@ -224,7 +224,7 @@ pub fn conclude(session: &mut Session, restored: &Restored, dry_run: bool) -> Ex
         (restored.missing - restored.withheld, "that no copy holds"),
         (restored.withheld, "left for another reason"),
         (restored.failed, "failed"),
-        (restored.left, "not begun"),
+        (restored.left, "not started"),
     ]);
     let text = match parts.is_empty() {
         true => "nothing to restore".to_owned(),

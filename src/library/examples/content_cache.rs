@@ -1,5 +1,5 @@
-//! A cache keyed by content: counts the words of files, and reads equal files only once, regardless
-//! of their names: `content_cache CACHE FILE...`.
+//! A cache keyed by content: counts the words of files, and reads identical files only once,
+//! regardless of their names: `content_cache CACHE FILE...`.
 #![allow(clippy::print_stdout, reason = "a program may")]
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args_os().skip(1).map(PathBuf::from);
     let cache = args.next().ok_or("usage: content_cache CACHE FILE...")?;
     fs::create_dir_all(&cache)?;
-    // It must be impossible to make another file of the same digest, so it is a cryptographic one.
+    // A cryptographic digest: it must be impossible to create another file with the same one.
     let options = HashOptions::new(vec![Algorithm::Blake3]);
     let hashed = options.run(args, &WalkOptions::default(), &Means::new())?;
     for file in &hashed.files {
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(hashed.complete().map(drop)?)
 }
 
-/// Counts the words of a file, unless one of the same content was counted before.
+/// Counts the words of a file, unless one with the same content was counted before.
 fn words_in(file: &HashedFile, cache: &Path) -> io::Result<(String, &'static str)> {
     let kept = cache.join(file.digest().to_string());
     if let Ok(words) = fs::read_to_string(&kept) {

@@ -1,4 +1,4 @@
-//! Prints groups of equal files below some directories: `equal_files DIR...`.
+//! Prints groups of identical files below some directories: `equal_files DIR...`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program may")]
 #![forbid(unsafe_code)]
 
@@ -13,5 +13,5 @@ fn main() -> Result<(), bit_crafts::Error> {
         }
         println!();
     }
-    found.complete().map(drop) // what could not be read is an error
+    found.complete().map(drop) // unreadable files are an error
 }

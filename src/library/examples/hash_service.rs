@@ -1,5 +1,5 @@
-//! A service: hashes the directories whose names arrive, one in a line, one after the other, with
-//! their progress; the line `stop` ends the last one: `hash_service`.
+//! A service that reads names of directories, one per line, and hashes them one after the other,
+//! reporting progress; the line `stop` ends the last job: `hash_service`.
 #![allow(clippy::print_stdout, reason = "a program may")]
 #![forbid(unsafe_code)]
 

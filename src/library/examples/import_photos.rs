@@ -1,5 +1,5 @@
-//! Copies the photos of a card that an archive has nowhere, under any name, to a new folder of it,
-//! and reads the copies again: `import_photos CARD ARCHIVE FOLDER`.
+//! Copies those photos of a card that an archive does not have under any name to a new folder of it,
+//! and reads the copies back: `import_photos CARD ARCHIVE FOLDER`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program may")]
 #![forbid(unsafe_code)]
 
@@ -13,10 +13,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [card, archive, folder] = args.as_slice() else {
         return Err("usage: import_photos CARD ARCHIVE FOLDER".into());
     };
-    // Case counts, and cameras write capitals.
+    // Patterns are case-sensitive, and cameras write capitals.
     let pictures = Globs::new(&["*.[jJ][pP][gG]", "*.[rR][aA][wW]"])?;
     let means = Means::new().progress(|now| eprint!("\r{} files", now.files));
-    // Without a card, or cancelled, this is an error and no answer.
+    // If the card is missing or the job is cancelled, this is an error, not an answer.
     let found = Search::new([card])
         .references([archive])
         .walk(WalkOptions::default().include(pictures))

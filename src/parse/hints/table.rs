@@ -178,17 +178,17 @@ const HASH: &str = r#"
 -c= => --type={}
 -c --check => check
 # hashdeep's known digests.
--m= -x= -X= :: digests are looked up by grep: bc hash --output=now DIR && cut -d' ' -f1 MANIFEST | grep -Ff - now
--k= -u= --update= :: what is known is a manifest here; use: bc hash check --unlisted {}
---message= :: what is hashed is a file, or comes by a pipe: printf %s {} | bc hash
+-m= -x= -X= :: look up digests with grep: bc hash --output=now DIR && cut -d' ' -f1 MANIFEST | grep -Ff - now
+-k= -u= --update= :: known files are listed in a manifest here; use: bc hash check --unlisted {}
+--message= :: the input is a file or a pipe: printf %s {} | bc hash
 # Which algorithm.
 -a=512256 --algorithm=512256 => --type=sha512-256
--a=512224 --algorithm=512224 :: there is no such algorithm here ('bc hash --help' names them)
+-a=512224 --algorithm=512224 :: there is no such algorithm here ('bc hash --help' lists them)
 -a=sha2 --algorithm=sha2 -a=sha3 :: a length is part of the algorithm's name here, as in: bc hash --type=blake2b-256 FILE
 --algorithm=sha3 :: a length is part of the algorithm's name here, as in: bc hash --type=blake2b-256 FILE
 -a= --algorithm= -t= => --type=sha{}
 -a= => --type={}
--a --all => --type=md5,sha1,sha256,sha512 :: algorithms are named
+-a --all => --type=md5,sha1,sha256,sha512 :: list the algorithms
 -t => :: -t is --type here, and text and binary are the same
 -l=# --length=# :: a length is part of the algorithm's name here, as in: bc hash --type=blake2b-256 FILE
 -H=0 -H=32 => --type=xxh32
@@ -200,11 +200,11 @@ const HASH: &str = r#"
 --md5 --sha1 --sha224 --sha256 --sha384 --sha512 --sha3-224 --sha3-256 --sha3-384 --sha3-512 => --type={name}
 --blake2b --blake3 --crc32c => --type={name}
 -C --crc32 => --type=crc32b
--T --tth --tiger -W --whirlpool -G --gost12-256 :: there is no such algorithm here ('bc hash --help' names them)
---gost12-512 --gost94 --gost94-cryptopro -E --ed2k :: there is no such algorithm here ('bc hash --help' names them)
---aich --btih --has160 --snefru128 --snefru256 :: there is no such algorithm here ('bc hash --help' names them)
---ripemd160 --edonr256 --edonr512 --md4 --blake2s :: there is no such algorithm here ('bc hash --help' names them)
---sha512-224 :: there is no such algorithm here ('bc hash --help' names them)
+-T --tth --tiger -W --whirlpool -G --gost12-256 :: there is no such algorithm here ('bc hash --help' lists them)
+--gost12-512 --gost94 --gost94-cryptopro -E --ed2k :: there is no such algorithm here ('bc hash --help' lists them)
+--aich --btih --has160 --snefru128 --snefru256 :: there is no such algorithm here ('bc hash --help' lists them)
+--ripemd160 --edonr256 --edonr512 --md4 --blake2s :: there is no such algorithm here ('bc hash --help' lists them)
+--sha512-224 :: there is no such algorithm here ('bc hash --help' lists them)
 --keyed --derive-key --derive-key= --seek= :: there are no keyed digests here
 # How it is printed.
 --tag --bsd => --format=bsd
@@ -213,14 +213,14 @@ const HASH: &str = r#"
 --raw :: digests are printed in hexadecimal: bc hash FILE | cut -d' ' -f1 | xxd -r -p
 --base64 :: digests are printed in hexadecimal: bc hash FILE | cut -d' ' -f1 | xxd -r -p | base64
 -d => --format=json :: XML is not written
--p=# -p=*k -p=*m -p=*g :: files are hashed whole, not in pieces; use: bc hash FILE
--p= --printf= --template= :: lines have no template, but there are formats for programs: bc hash --format=jsonl FILE
---sfv --magnet --torrent --embed-crc :: nothing like it is written here; 'bc hash --help' names the formats
---uppercase --base32 --little-endian :: nothing like it is written here; 'bc hash --help' names the formats
+-p=# -p=*k -p=*m -p=*g :: files are hashed completely, not in pieces; use: bc hash FILE
+-p= --printf= --template= :: there are no templates for lines, but formats for programs: bc hash --format=jsonl FILE
+--sfv --magnet --torrent --embed-crc :: there is no such format here; 'bc hash --help' lists the formats
+--uppercase --base32 --little-endian :: there is no such format here; 'bc hash --help' lists the formats
 -e -P --percents => --progress=always
 --speed --debug => --verbose
 -s --skip-ok => --quiet
--i=# -b=# -b=1,* -B=# --benchmark :: the speed of real files is what is measured here: time bc hash FILE
+-i=# -b=# -b=1,* -B=# --benchmark :: measure the speed with real files: time bc hash FILE
 # Which files, and how they are read.
 -f= --file-list= --filelist= --filesfrom= => --files-from={}
 --follow => --follow-symlinks
@@ -235,74 +235,74 @@ const HASH: &str = r#"
 const DUP: &str = r#"
 # fclones' commands.
 group dupes =>
-remove rm delete => prune --action=delete :: nothing is deleted in passing (without the word it is only listed)
-link => prune --action=hardlink :: nothing is changed in passing
-dedupe => prune --action=reflink :: nothing is changed in passing
-move :: nothing is changed in passing; use: bc dup prune --action=move:TARGET DIR
+remove rm delete => prune --action=delete :: a search deletes nothing (without this word, duplicates are only listed)
+link => prune --action=hardlink :: a search changes nothing
+dedupe => prune --action=reflink :: a search changes nothing
+move :: a search changes nothing; use: bc dup prune --action=move:TARGET DIR
 --soft => --action=symlink
---rf-over= => --format=json | jq '.groups[] | select((.files | length) > N)' :: groups are not chosen by their number of files
---rf-under= :: what there is once is no duplicate; use: bc dup unique DIR
---threads=main:* --threads=dev:* :: one number of threads is for all devices; use: bc dup --threads=auto DIR
---threads=ssd:* --threads=hdd:* :: one number of threads is for all devices; use: bc dup --threads=auto DIR
+--rf-over= => --format=json | jq '.groups[] | select((.files | length) > N)' :: groups cannot be selected by their number of files
+--rf-under= :: files without a duplicate are listed by another command; use: bc dup unique DIR
+--threads=main:* --threads=dev:* :: one number of threads applies to all devices; use: bc dup --threads=auto DIR
+--threads=ssd:* --threads=hdd:* :: one number of threads applies to all devices; use: bc dup --threads=auto DIR
 --priority=newest --priority=most-recently-modified => --keep=oldest
 --priority=oldest --priority=least-recently-modified => --keep=newest
 --keep-name= --keep-path= => --exclude={}
 --path= => --include={} :: patterns with / are matched below the root of a search
 --name= => --include={}
---skip-content-hash --transform= :: files are compared whole, and as they are; use: bc dup DIR
+--skip-content-hash --transform= :: files are compared completely and unchanged; use: bc dup DIR
 # czkawka's commands.
-dup :: directories stand without an option here; use: bc dup DIR
-empty-files :: empty files are all alike; use: find DIR -type f -empty
+dup :: directories are given without an option here; use: bc dup DIR
+empty-files :: all empty files are identical; use: find DIR -type f -empty
 empty-folders :: only files are compared; use: find DIR -type d -empty
-image video music big temp symlinks broken ext :: only equal files and directories are found here; use: bc dup DIR
-bad-names video-optimizer exif-remover :: only equal files and directories are found here; use: bc dup DIR
--n=# :: one file of a group stays here, and all others go; 'bc dup prune --help' has the rules
--D=hard --delete-method=hard => prune --action=hardlink :: nothing is changed in passing
--D=aen --delete-method=aen => prune --action=delete --keep=newest :: nothing is deleted in passing (without the word it is only listed)
--D=aeo --delete-method=aeo => prune --action=delete --keep=oldest :: nothing is deleted in passing (without the word it is only listed)
+image video music big temp symlinks broken ext :: only identical files and directories are found here; use: bc dup DIR
+bad-names video-optimizer exif-remover :: only identical files and directories are found here; use: bc dup DIR
+-n=# :: one file of each group stays here, and all others go; 'bc dup prune --help' lists the rules
+-D=hard --delete-method=hard => prune --action=hardlink :: a search changes nothing
+-D=aen --delete-method=aen => prune --action=delete --keep=newest :: a search deletes nothing (without this word, duplicates are only listed)
+-D=aeo --delete-method=aeo => prune --action=delete --keep=oldest :: a search deletes nothing (without this word, duplicates are only listed)
 -D=none --delete-method=none =>
---delete-method= :: one file of a group stays here, and all others go; 'bc dup prune --help' has the rules
+--delete-method= :: one file of each group stays here, and all others go; 'bc dup prune --help' lists the rules
 --directories= => {}
 --reference-directories= => --reference={}
 # rmlint.
 -D --merge-directories => dirs
---replay= :: another program's report is not read; use: bc dup prune --from=REPORT.json
+--replay= :: reports of other programs cannot be read; use: bc dup prune --from=REPORT.json
 --equal --is-reflink --perms -b --match-basename :: only contents are compared; use: bc dup DIR
 --match-without-extension --match-with-extension :: only contents are compared; use: bc dup DIR
--T=df -T=df,dd -T=dd -T=dd,df -T=ed -T=ef -T=bi :: only equal files and directories are found here; use: bc dup DIR
--T=bl -T=ns -T=el -T=all -T=duplicates -T=defaults :: only equal files and directories are found here; use: bc dup DIR
--T=minimal --types= :: only equal files and directories are found here; use: bc dup DIR
+-T=df -T=df,dd -T=dd -T=dd,df -T=ed -T=ef -T=bi :: only identical files and directories are found here; use: bc dup DIR
+-T=bl -T=ns -T=el -T=all -T=duplicates -T=defaults :: only identical files and directories are found here; use: bc dup DIR
+-T=minimal --types= :: only identical files and directories are found here; use: bc dup DIR
 --xattr => --cache
--c=sh:link -c=sh:hardlink --config=sh:link => prune --action=hardlink :: nothing is changed in passing
---config=sh:hardlink => prune --action=hardlink :: nothing is changed in passing
--c=sh:symlink --config=sh:symlink => prune --action=symlink :: nothing is changed in passing
--c=sh:clone -c=sh:reflink --config=sh:clone => prune --action=reflink :: nothing is changed in passing
---config=sh:reflink => prune --action=reflink :: nothing is changed in passing
--c=sh:remove --config=sh:remove => prune --action=delete :: nothing is deleted in passing (without the word it is only listed)
--c=sh:* --config=sh:* :: no command is run for a file; use: bc dup --format=script DIR
--O=uniques* :: what there is once is no duplicate; use: bc dup unique DIR
--O=sh:* => --format=script --output={} :: a format is named so
--O=json:* => --format=json --output={} :: a format is named so
--O=csv:* => --format=csv --output={} :: a format is named so
--S=dl -S=ld -S=mad -S=pOma --rank-by= :: which file stays is said where the others go; use: bc dup prune --action=delete --dry-run --keep=oldest DIR
---sort-by= :: which file stays is said where the others go; use: bc dup prune --action=delete --dry-run --keep=oldest DIR
---gui :: there are no windows here; use: bc dup --format=html --output=DUP.html DIR
+-c=sh:link -c=sh:hardlink --config=sh:link => prune --action=hardlink :: a search changes nothing
+--config=sh:hardlink => prune --action=hardlink :: a search changes nothing
+-c=sh:symlink --config=sh:symlink => prune --action=symlink :: a search changes nothing
+-c=sh:clone -c=sh:reflink --config=sh:clone => prune --action=reflink :: a search changes nothing
+--config=sh:reflink => prune --action=reflink :: a search changes nothing
+-c=sh:remove --config=sh:remove => prune --action=delete :: a search deletes nothing (without this word, duplicates are only listed)
+-c=sh:* --config=sh:* :: no command can be run per file; use: bc dup --format=script DIR
+-O=uniques* :: files without a duplicate are listed by another command; use: bc dup unique DIR
+-O=sh:* => --format=script --output={} :: formats are chosen like this
+-O=json:* => --format=json --output={} :: formats are chosen like this
+-O=csv:* => --format=csv --output={} :: formats are chosen like this
+-S=dl -S=ld -S=mad -S=pOma --rank-by= :: the file that stays is chosen by the command that removes the others; use: bc dup prune --action=delete --dry-run --keep=oldest DIR
+--sort-by= :: the file that stays is chosen by the command that removes the others; use: bc dup prune --action=delete --dry-run --keep=oldest DIR
+--gui :: there is no graphical interface, but a web page; use: bc dup --format=html --output=DUP.html DIR
 # Actions on duplicates.
 -d=# --depth= --maxdepth= => --max-depth={}
--d -deleteduplicates=true --delete => prune --action=delete :: nothing is deleted in passing (without the word it is only listed)
---immediate => prune --action=delete :: nothing is deleted in passing (without the word it is only listed)
+-d -deleteduplicates=true --delete => prune --action=delete :: a search deletes nothing (without this word, duplicates are only listed)
+--immediate => prune --action=delete :: a search deletes nothing (without this word, duplicates are only listed)
 -N --noprompt --no-prompt => --yes
--L -makehardlinks=true --linkhard --link-hard => prune --action=hardlink :: nothing is changed in passing
--l -makesymlinks=true --linksoft --link-soft => prune --action=symlink :: nothing is changed in passing
--B --dedupe => prune --action=reflink :: nothing is changed in passing
+-L -makehardlinks=true --linkhard --link-hard => prune --action=hardlink :: a search changes nothing
+-l -makesymlinks=true --linksoft --link-soft => prune --action=symlink :: a search changes nothing
+-B --dedupe => prune --action=reflink :: a search changes nothing
 -dryrun=true -n=true => --dry-run
 # Conditions for duplicates.
 -H --hardlinks --hard-links --match-links => --match-hardlinks
 --isolate --must-match-tagged => --across-roots
--I => --across-roots :: -I is two things elsewhere, one of which deletes
--p --permissions --paranoid => --verify-bytes :: contents alone decide; bytes can be compared as well
+-I => --across-roots :: -I has two meanings elsewhere, one of which deletes
+-p --permissions --paranoid => --verify-bytes :: only contents count; bytes can be compared, too
 -t= -T= --thread-number= => --threads={}
--T --partial-only -Z => :: files are the same only as a whole
+-T --partial-only -Z => :: only complete files are compared
 --hash-fn= --hash-type= -checksum= => --algorithm={}
 --hash-fn= --hash-type= -checksum= =>
 -s=hash --search-method=hash =>
@@ -313,18 +313,18 @@ bad-names video-optimizer exif-remover :: only equal files and directories are f
 -j => --format=json :: -j is --threads here
 --json => --format=json
 -0 --print-null --printnull => --format=json | jq -j '.groups[].files[].path + "\u0000"' :: -0 is for --files-from here
--1 => --one-file-system :: -1 is two things elsewhere (--format=jsonl prints one line a group)
---sameline => --format=jsonl :: lines of several names are JSON here
--u --unique --printunique --print-unique :: what there is once is no duplicate; use: bc dup unique DIR
+-1 => --one-file-system :: -1 has two meanings elsewhere (--format=jsonl prints one line per group)
+--sameline => --format=jsonl :: several names on one line are JSON here
+-u --unique --printunique --print-unique :: files without a duplicate are listed by another command; use: bc dup unique DIR
 -f=fdupes -f=json -f=csv => --format={}
 -f=default --format=default => --format=text
--f --omitfirst --omit-first => --format=json | jq -r '.groups[].files[1:][].path' :: the first of a group is the one that would stay
---order= --sort= => :: groups are sorted by their waste, files by their path
+-f --omitfirst --omit-first => --format=json | jq -r '.groups[].files[1:][].path' :: the first file of a group is the one that would stay
+--order= --sort= => :: groups are sorted by wasted space, files by path
 -outputname= --file-to-save= => --output={}
 -g => --progress=always
 --debug => --verbose
 # Which files.
--s=#-# --size=#-# :: one option is the least size and one the most; use: bc dup --min-size=SIZE --max-size=SIZE DIR
+-s=#-# --size=#-# :: the smallest and the largest size are separate options; use: bc dup --min-size=SIZE --max-size=SIZE DIR
 -A --nohidden => --no-hidden
 -s= -G= --size= --min= --minsize= -minsize= --minimal-file-size= => --min-size={}
 --max= --maxsize= -maxsize= --maximal-file-size= => --max-size={}
@@ -336,7 +336,7 @@ bad-names video-optimizer exif-remover :: only equal files and directories are f
 --stdin => --files-from=-
 # How they are read.
 -y= --hash-db= => --cache={} :: a file of digests is a cache here
---hashfile= --io-threads= --cpu-threads= :: nothing is changed in passing; use: bc dup prune --action=reflink --cache=FILE DIR
+--hashfile= --io-threads= --cpu-threads= :: a search changes nothing; use: bc dup prune --action=reflink --cache=FILE DIR
 # What is done anyway.
 -n=true -n=false -dryrun= -makehardlinks= -makesymlinks= -deleteduplicates= =>
 -ignoreempty= -followsymlinks= -makeresultsfile= -removeidentinode= -deterministic= -progress= =>
@@ -347,15 +347,15 @@ bad-names video-optimizer exif-remover :: only equal files and directories are f
 
 /// Words of mtree, AIDE, chkbit and their like.
 const INTEGRITY: &str = r#"
-init create add record -i --init => manifest --output=MANIFEST :: it is named what to record, and where to
+init create add record -i --init => manifest --output=MANIFEST :: specify the directory to record and the file to write
 check audit -C --check => verify
 status => verify --mode=meta
 compare -E --compare => diff
-scrub => update --reread=100% :: reading all again notes the time in the manifest
--c=*.conf --config= -n -D --config-check :: there is no file of rules: a whole tree is recorded; use: bc integrity verify ROOT MANIFEST
---dry-init --path-check --path-check= :: there is no file of rules: a whole tree is recorded; use: bc integrity verify ROOT MANIFEST
+scrub => update --reread=100% :: re-reading everything records the time in the manifest
+-c=*.conf --config= -n -D --config-check :: there is no rules file: the entire tree is recorded; use: bc integrity verify ROOT MANIFEST
+--dry-init --path-check --path-check= :: there is no rules file: the entire tree is recorded; use: bc integrity verify ROOT MANIFEST
 -u -U --update => update :: a manifest is changed, never the tree
--l= --limit= :: a tree is verified whole; use: bc integrity verify ROOT MANIFEST | grep {}
+-l= --limit= :: a tree is always verified completely; use: bc integrity verify ROOT MANIFEST | grep {}
 -r=file:* --report=file:* => verify --output={}
 -r= --report= => verify :: a report goes to stdout, or to --output=FILE
 -c => manifest
@@ -370,9 +370,9 @@ scrub => update --reread=100% :: reading all again notes the time in the manifes
 /// Words of cp, rsync, rclone, xcp and bcmr.
 const COPY: &str = r#"
 -V --verify --verify=true => --verify=read
--C --resume --append --append-verify --partial --inplace => :: the same command goes on by itself, from what is proven
---continue => :: the same command goes on by itself, from what is proven
---strict => :: what a copy goes on from is always proven (--strict-metadata is for owner, mode and times)
+-C --resume --append --append-verify --partial --inplace => :: the same command resumes by itself, from verified data
+--continue => :: the same command resumes by itself, from verified data
+--strict => :: a copy always verifies the data that it resumes from (--strict-metadata is for owner, mode and times)
 --delete --delete-before --delete-during --delete-after => :: nothing is ever removed from a destination
 --delete-excluded => :: nothing is ever removed from a destination
 --remove-source-files :: a copy removes nothing; use: bc move SOURCE... DESTINATION
@@ -380,7 +380,7 @@ const COPY: &str = r#"
 -u --update --update=older => --on-conflict=update
 -c --checksum => --on-conflict=verify
 -i --interactive -b --backup --backup= --suffix= => :: nothing is replaced unless --on-conflict says so
--l --link :: blocks are shared, and names are not made: bc copy --reflink=always SOURCE... DESTINATION, or 'bc dup prune --action=hardlink' afterwards
+-l --link :: blocks can be shared, but no links are made: bc copy --reflink=always SOURCE... DESTINATION, or 'bc dup prune --action=hardlink' afterwards
 -s --symbolic-link :: links are not made here; use: ln -s SOURCE NAME
 -L --dereference -H :: links are copied as links; use: bc copy SOURCE... DESTINATION
 -t= --target-directory= => {}
@@ -400,7 +400,7 @@ const MOVE: &str = r#"
 -i --interactive -b --backup --backup= --suffix= => :: nothing is replaced unless --on-conflict says so
 -t= --target-directory= => {}
 --remove-source-files --delete-empty-src-dirs =>
--C --resume --append --append-verify --partial --inplace --continue => :: the same command goes on by itself, from what is proven
+-C --resume --append --append-verify --partial --inplace --continue => :: the same command resumes by itself, from verified data
 -L --dereference -H :: links are moved as links; use: bc move SOURCE... DESTINATION
 --reflink => --reflink=always
 -P -A --acls -X --xattrs --times --perms --owner => :: all metadata is preserved unless --preserve says otherwise

@@ -102,7 +102,7 @@ pub fn resume(g: &Ground, line: &str) {
         .mode("new.partial", 0o644);
     g.bc(&format!("{line} --output=new --resume"))
         .code(2)
-        .stderr_has("new.partial: --resume cannot go on from it: not a journal");
+        .stderr_has("new.partial: --resume cannot continue it: not a journal");
     g.bc(&format!("{line} --output=new")).code(0);
     assert_eq!(g.text("new.partial"), "no journal");
 }

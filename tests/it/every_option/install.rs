@@ -47,7 +47,9 @@ pub const CASES: &[Case] = &[
         g.bc("install --remove --force bin").code(2);
     }),
     ("install", "mkdir", |g| {
-        g.bc("install bin").code(2).stderr_has("--mkdir makes it\n");
+        g.bc("install bin")
+            .code(2)
+            .stderr_has("--mkdir creates it\n");
         g.bc("install --mkdir bin").code(0).stdout_has("made bin\n");
         assert!(g.t.join("bin/bchash").is_symlink());
         g.bc("install --remove --mkdir bin").code(0);

@@ -38,7 +38,7 @@ hash --algorithm 256 f => bc hash --type=sha256 f
 hash --algorithm 384 f => bc hash --type=sha384 f
 hash --algorithm 512 f => bc hash --type=sha512 f
 hash --algorithm 512256 f => bc hash --type=sha512-256 f
-hash --algorithm 512224 f => there is no such algorithm here ('bc hash --help' names them)
+hash --algorithm 512224 f => there is no such algorithm here ('bc hash --help' lists them)
 # b2sum, cksum
 hash -l 256 f => a length is part of the algorithm's name here, as in: bc hash --type=blake2b-256 FILE
 hash --length=256 f => a length is part of the algorithm's name here, as in: bc hash --type=blake2b-256 FILE
@@ -82,9 +82,9 @@ hash -H0 f g => bc hash --type=xxh32 f g
 hash -H32 f => bc hash --type=xxh32 f
 hash -H64 f => bc hash --type=xxh64 f
 hash -c SUMS known => bc hash check SUMS known
-hash --little-endian f => nothing like it is written here; 'bc hash --help' names the formats
-hash -i3 f => the speed of real files is what is measured here: time bc hash FILE
-hash -b1,2,3 -i10 -B16384 => the speed of real files is what is measured here: time bc hash FILE
+hash --little-endian f => there is no such format here; 'bc hash --help' lists the formats
+hash -i3 f => measure the speed with real files: time bc hash FILE
+hash -b1,2,3 -i10 -B16384 => measure the speed with real files: time bc hash FILE
 # hashdeep
 hash -r dir
 hash -rl dir => bc hash -r dir
@@ -99,8 +99,8 @@ hash -w -m -k known f => bc hash check --unlisted known
 hash -x -k known -r dir => bc hash check --unlisted known
 hash -x -w -k known f => bc hash check --unlisted known
 hash -a -k known -r dir => bc hash check --unlisted known
-hash -m known f => digests are looked up by grep: bc hash --output=now DIR && cut -d' ' -f1 MANIFEST | grep -Ff - now
-hash -wrm known dir => digests are looked up by grep: bc hash --output=now DIR && cut -d' ' -f1 MANIFEST | grep -Ff - now
+hash -m known f => look up digests with grep: bc hash --output=now DIR && cut -d' ' -f1 MANIFEST | grep -Ff - now
+hash -wrm known dir => look up digests with grep: bc hash --output=now DIR && cut -d' ' -f1 MANIFEST | grep -Ff - now
 hash -e f => bc hash --progress=always f
 hash -l ./f => bc hash ./f
 hash -b ./f => bc hash ./f
@@ -122,14 +122,14 @@ hash --bsd --sha256 f => bc hash --type=sha256 --format=bsd f
 hash --simple --sha1 f => bc hash --type=sha1 --format=gnu f
 hash -C f => bc hash --type=crc32b f
 hash --sha1 --recursive dir => bc hash --type=sha1 --recursive dir
-hash --sha3-256 --message text => what is hashed is a file, or comes by a pipe: printf %s text | bc hash
+hash --sha3-256 --message text => the input is a file or a pipe: printf %s text | bc hash
 hash --base64 --bsd f => digests are printed in hexadecimal: bc hash FILE | cut -d' ' -f1 | xxd -r -p | base64
 hash --all f => bc hash --type=md5,sha1,sha256,sha512 f
 hash -a f => bc hash --type=md5,sha1,sha256,sha512 f
-hash -p %h f => lines have no template, but there are formats for programs: bc hash --format=jsonl FILE
-hash --printf=%p f => lines have no template, but there are formats for programs: bc hash --format=jsonl FILE
-hash --magnet f => nothing like it is written here; 'bc hash --help' names the formats
-hash -W f => there is no such algorithm here ('bc hash --help' names them)
+hash -p %h f => there are no templates for lines, but formats for programs: bc hash --format=jsonl FILE
+hash --printf=%p f => there are no templates for lines, but formats for programs: bc hash --format=jsonl FILE
+hash --magnet f => there is no such format here; 'bc hash --help' lists the formats
+hash -W f => there is no such algorithm here ('bc hash --help' lists them)
 hash -u SUMS f => bc hash check --unlisted SUMS
 hash --maxdepth=1 -r dir => bc hash --max-depth=1 -r dir
 hash --speed f => bc hash --verbose f
@@ -244,7 +244,7 @@ dup remove => bc dup prune --action=delete PATH
 dup remove --dry-run => bc dup prune --action=delete --dry-run PATH
 dup remove --priority newest => bc dup prune --action=delete --keep=oldest PATH
 dup remove --priority oldest => bc dup prune --action=delete --keep=newest PATH
-dup remove -n 2 => one file of a group stays here, and all others go; 'bc dup prune --help' has the rules
+dup remove -n 2 => one file of each group stays here, and all others go; 'bc dup prune --help' lists the rules
 dup remove --name *.jpg => bc dup prune --action=delete '--include=*.jpg' PATH
 dup remove --path /trash/** => bc dup prune --action=delete '--include=/trash/**' PATH
 dup remove --keep-path orig/** => bc dup prune --action=delete '--exclude=orig/**' PATH
@@ -441,7 +441,7 @@ copy -n dir to => bc copy --on-conflict=skip dir to
 copy -u dir to => bc copy --on-conflict=update dir to
 copy -i dir to => bc copy dir to
 copy -b dir to => bc copy dir to
-copy -l dir to => blocks are shared, and names are not made: bc copy --reflink=always SOURCE... DESTINATION, or 'bc dup prune --action=hardlink' afterwards
+copy -l dir to => blocks can be shared, but no links are made: bc copy --reflink=always SOURCE... DESTINATION, or 'bc dup prune --action=hardlink' afterwards
 copy -s dir to => ln -s SOURCE NAME
 copy -L dir to => bc copy SOURCE... DESTINATION
 copy -anv dir to => bc copy --on-conflict=skip -a -v dir to

@@ -47,18 +47,22 @@ const ROWS: &[(&str, &str, &str)] = &[
         "jdupes",
     ),
     (
-        "duplicates in four copies of it",
+        "duplicates in 4 copies of a tree",
         "duplicates in four copies",
         "fclones",
     ),
     (
-        "duplicates in it, nothing cached",
+        "duplicates in a tree, not cached",
         "duplicates in the tree, cold cache",
         "jdupes",
     ),
-    ("35,000 pairs linked", "35,000 pairs, hard links", "rdfind"),
     (
-        "a source tree recorded, SHA-256",
+        "hard-linking 35,000 pairs",
+        "35,000 pairs, hard links",
+        "rdfind",
+    ),
+    (
+        "recording a source tree, SHA-256",
         "manifest, SHA-256",
         "hashdeep",
     ),
@@ -90,7 +94,7 @@ fn chart(record: &BenchRecord) -> String {
     let ratios = rows.iter().map(|(_, row)| row.ratio());
     let most = ratios.fold(f64::MIN_POSITIVE, f64::max);
     let mut out = format!(
-        "```text\nTime taken by the usual tool, as a multiple of the time of bc ({}, {} CPUs, {}):\n\n",
+        "```text\nTime taken by the usual tool, as a multiple of bc's time ({}, {} CPUs, {}):\n\n",
         record.tree,
         fact(record, "CPUs allowed"),
         record.date
@@ -134,7 +138,7 @@ fn write(out: &mut String, record: &BenchRecord) -> std::fmt::Result {
     let stem = record.stem();
     writeln!(
         out,
-        "{}, {} CPUs, {} ({} files), warm cache unless said; whole processes in alternating \
+        "{}, {} CPUs, {} ({} files), warm cache unless stated; entire processes in alternating \
          pairs, medians; {}. Every row, with floors: \
          [benches/record/{stem}.md](../../benches/record/{stem}.md).\n",
         fact(record, "CPU"),

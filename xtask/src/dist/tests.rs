@@ -158,7 +158,7 @@ fn symbols_are_put_apart_and_names_stay() {
 
 #[test]
 fn a_size_in_readme_that_is_out_of_date_is_refused() {
-    let readme = "`cargo install` installs one file of 16 MB |";
+    let readme = "`cargo install` installs a single 16 MB file |";
     assert!(size_agrees(readme, 16_172_544).is_ok());
     assert!(size_agrees(readme, 17_100_000).is_err());
     assert!(size_agrees(readme, 9_900_000).is_err());

@@ -100,10 +100,10 @@ impl Stays {
     pub(super) const fn text(self) -> Option<&'static str> {
         Some(match self {
             Stays::NotCopied | Stays::NotEmptied | Stays::LeftOut => return None,
-            Stays::LeftThere => "stays: what has its name at the destination was left as it is",
+            Stays::LeftThere => "stays: the existing entry at the destination was left as it is",
             Stays::Lossy => "stays: its copy lacks some of its metadata",
             Stays::Changed => "stays: it was changed since it was copied",
-            Stays::Gone => "is there no more: another program has moved or removed it",
+            Stays::Gone => "no longer exists: another program has moved or removed it",
             Stays::NamesOutside => "stays: it has other names than those that are moved",
             Stays::OpenForWriting => "stays: it is open for writing",
             Stays::CopyChanged => "stays: its copy was changed since",

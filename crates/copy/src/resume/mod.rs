@@ -42,7 +42,7 @@ pub(crate) fn begin(
     destination::refuse_itself(options, &begun.top, sources, &begun.known.begun)?;
     if let Some(began) = begun.went_on {
         let text = format!(
-            "goes on from the run of {}: {} files were recorded",
+            "resuming the run of {}: {} files were recorded",
             bc_manifest::time::format_rfc3339(began),
             begun.known.len()
         );
@@ -143,7 +143,7 @@ fn find_journal(
     let Some(name) = free else {
         let text = format!(
             "{MOST_JOURNALS} copies from there to other destinations at the same place were \
-             interrupted; should this copy be, too, it cannot be gone on from"
+             interrupted; if this copy is, too, it cannot be resumed"
         );
         observer(Event::Warning(&text));
         return Ok(JournalSearch::New(None));
@@ -164,7 +164,7 @@ pub(crate) fn look(
     observer: &Observer<'_>,
 ) -> Result<Option<Site>, Error> {
     let without = |why: &str| {
-        let text = format!("{why}; should this copy be interrupted, it cannot be gone on from");
+        let text = format!("{why}; if this copy is interrupted, it cannot be resumed");
         observer(Event::Warning(&text));
     };
     match journal::look(state, name, &boot_id(), claim) {
@@ -257,8 +257,8 @@ pub(crate) fn start(begun: &mut Begun, options: &CopyOptions, observer: &Observe
     };
     if let Err(error) = begin {
         let text = format!(
-            "the journal cannot be written: {error}; should this copy be interrupted, it cannot \
-             be gone on from"
+            "the journal cannot be written: {error}; if this copy is interrupted, it cannot \
+             be resumed"
         );
         observer(Event::Warning(&text));
     }

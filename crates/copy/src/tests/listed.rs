@@ -179,7 +179,7 @@ fn another_list_goes_on_and_loses_nothing() {
     assert!(
         reported
             .iter()
-            .any(|text| text.starts_with("# goes on from")),
+            .any(|text| text.starts_with("# resuming the run of")),
         "{reported:?}"
     );
     assert!(ground.litter().is_empty(), "{:?}", ground.litter());

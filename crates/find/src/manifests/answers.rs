@@ -146,7 +146,7 @@ impl Manifest {
         let own = question.own;
         if self.header.is_none() && (own.has_dir(self.id) || own.has_file(self.id)) {
             return Err(
-                self.refused("lies in what is asked about, and does not say which tree it is of")
+                self.refused("is inside a PATH, and does not record which tree it describes")
             );
         }
         let mut tally = Tally::default();

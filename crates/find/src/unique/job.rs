@@ -347,13 +347,13 @@ impl FoundUnique {
             return Err(error);
         }
         if let Some(archive) = self.own_archives.first() {
-            let text = "lies in what is asked about: what it has is no copy of that";
+            let text = "is inside a PATH: its files are not copies";
             return Err(Error::at(ErrorKind::Incomplete, archive, text));
         }
         let text = match (self.unseen, self.covered.first()) {
             (0, None) => return Ok(self),
             (0, Some(point)) => {
-                let text = "something is mounted here; what it covers cannot be looked at";
+                let text = "something is mounted here; files that it covers cannot be examined";
                 return Err(Error::at(ErrorKind::Incomplete, point, text));
             }
             (count, _) => format!("{count} entries were not looked at"),

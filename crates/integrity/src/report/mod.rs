@@ -288,7 +288,7 @@ mod tests {
                     ctime: Some(Ctime::Other),
                     ..change(Class::Damaged, "a")
                 },
-                "!! a: ctime changed, points to a rewrite with the time put back\n",
+                "!! a: ctime changed, probably a rewrite with its mtime reset\n",
                 r#"{"type":"change","class":"damaged","path":"a","kind":"file","ctime":"other"}"#,
             ),
             (

@@ -128,9 +128,9 @@ fn reason(text: &mut String, change: &Change) -> std::fmt::Result {
 fn ctime(ctime: Option<Ctime>) -> &'static str {
     match ctime {
         Some(Ctime::Same) => "ctime unchanged, points to bitrot",
-        Some(Ctime::Other) => "ctime changed, points to a rewrite with the time put back",
-        Some(Ctime::Mute) => "ctime tells nothing here, bitrot or a rewrite with the time put back",
-        _ => "ctime not recorded, bitrot or a rewrite with the time put back",
+        Some(Ctime::Other) => "ctime changed, probably a rewrite with its mtime reset",
+        Some(Ctime::Mute) => "ctime proves nothing here, bitrot or a rewrite with its mtime reset",
+        _ => "ctime not recorded, bitrot or a rewrite with its mtime reset",
     }
 }
 

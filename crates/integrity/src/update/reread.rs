@@ -42,11 +42,11 @@ impl fmt::Display for UnknownReread {
         match text.parse::<u64>() {
             Ok(..=100) => write!(
                 f,
-                "'{text}' of what? {text}% for a part, {text}B for so many bytes"
+                "'{text}' needs a unit: {text}% for a part, {text}B for bytes"
             ),
             Ok(..FEW) => write!(
                 f,
-                "'{text}' of what? {text}B for so many bytes, a part is at most 100%"
+                "'{text}' needs a unit: {text}B for bytes; a part is at most 100%"
             ),
             _ => write!(
                 f,
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn a_forgotten_sign_is_not_taken_for_bytes() {
         for (text, hint) in [
-            ("20", "'20' of what? 20% for a part, 20B for so many bytes"),
+            ("20", "'20' needs a unit: 20% for a part, 20B for bytes"),
             ("1", "1% for a part, 1B for"),
             ("020", "020% for a part"),
             ("20 ", "20% for a part, 20B for"),

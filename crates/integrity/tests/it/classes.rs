@@ -175,8 +175,8 @@ const CASES: &[Case] = &[
         name: "rewritten behind the same size and mtime",
         change: |tree| rot(tree, "dir/file", 3, b'X'),
         text: [
-            "!! dir/file: ctime changed, points to a rewrite with the time put back\n",
-            "!! dir/file: ctime changed, points to a rewrite with the time put back\n",
+            "!! dir/file: ctime changed, probably a rewrite with its mtime reset\n",
+            "!! dir/file: ctime changed, probably a rewrite with its mtime reset\n",
             "",
         ],
     },

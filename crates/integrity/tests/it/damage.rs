@@ -64,7 +64,7 @@ const POSSIBLY: &str = "possibly moved and damaged; nothing tells the recorded f
 #[test]
 fn other_metadata_is_told_beside_the_content() {
     let mode = " mode: 0644 -> 4755";
-    let rewritten = "ctime changed, points to a rewrite with the time put back";
+    let rewritten = "ctime changed, probably a rewrite with its mtime reset";
     let rename = |tree: &TestTree, from: &str, to: &str| {
         std::fs::rename(tree.join(from), tree.join(to)).unwrap();
     };
@@ -154,7 +154,7 @@ fn between_manifests_as_well() {
     let (text, summary) = diffed(&old, &manifest_of(tree.path()), Default::default()).unwrap();
     assert_eq!(
         text,
-        "!! a: ctime changed, points to a rewrite with the time put back\n"
+        "!! a: ctime changed, probably a rewrite with its mtime reset\n"
     );
     assert_eq!(summary.conclusion(), Conclusion::Damaged);
 }

@@ -233,7 +233,7 @@ fn an_import_verifies_and_an_update_completes_it() {
     }
     tree.write("sp ace", "xx").write("more", "8");
     let (text, _) = verified(tree.path(), &path, How::default());
-    let undecided = "~c sp ace: content differs; nothing recorded tells an edit from damage\n";
+    let undecided = "~c sp ace: content differs; an edit cannot be distinguished from damage\n";
     assert_eq!(text, format!("+ more\n{undecided}"));
     let (_, done) = updated(&an_update(tree.path().as_os_str(), &path)).unwrap();
     assert_eq!(done.summary.files_read, 10);
@@ -379,7 +379,7 @@ fn sizes_of_an_imported_list_are_kept() {
     let said = updated(&an_update(tree.path().as_os_str(), &path))
         .unwrap()
         .0;
-    let undecided = "content differs; nothing recorded tells an edit from damage";
+    let undecided = "content differs; an edit cannot be distinguished from damage";
     assert_eq!(
         said,
         format!("~c #hash: {undecided}\n~c sp ace: {undecided}\n")
