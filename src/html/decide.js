@@ -469,7 +469,7 @@
       setTimeout(() => URL.revokeObjectURL(url), 60000);
       isSaved = true;
       $('next').hidden = false;
-      say('decisions.json was saved to your browser's download folder.');
+      say('decisions.json was saved to the download folder of your browser.');
     });
     $('undo').addEventListener('click', undo);
     addEventListener('beforeunload', (event) => { if (!isSaved) event.preventDefault(); });

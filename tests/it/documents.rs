@@ -38,9 +38,9 @@ fn readme_says_which_links_install_makes() {
         .lines()
         .find(|line| line.contains("bc install --mkdir"));
     let (_, after) = line.unwrap().split_once("makes ").unwrap();
-    let (number, after) = after.split_once(" links: ").unwrap();
+    let (number, after) = after.split_once(" symbolic links: ").unwrap();
     assert_eq!(number, made.len().to_string());
-    let (named, _) = after.split_once(" and other spellings").unwrap();
+    let (named, _) = after.split_once(" and variants").unwrap();
     let named: Vec<&str> = named.split('`').skip(1).step_by(2).collect();
     assert!(named.len() > 4, "{named:?}");
     for name in named {

@@ -151,7 +151,10 @@ fn a_manifest_may_come_from_a_pipe() {
     }
     for what in ["echo a letter", "true", "yes"] {
         let script = format!("{what} | \"$BC\" dup unique now/card --reference=-");
-        sh(&script).code(2).stdout_is("").stderr_has("no manifest");
+        sh(&script)
+            .code(2)
+            .stdout_is("")
+            .stderr_has("not a manifest");
     }
     for pair in ["- -", "- /dev/stdin", "/proc/self/fd/0 -"] {
         let references = format!(" {pair}").replace(' ', " --reference=");

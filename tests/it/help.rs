@@ -104,7 +104,11 @@ fn help_is_broken_into_lines_once() {
         let shown = String::from_utf8(bytes).unwrap().replace("\r\n", "\n");
         // What is no option's text has lines of its own, which may be longer than a terminal is wide.
         let options = |text: &str| text.split("\nExample").next().unwrap().to_owned();
-        assert_eq!(options(&shown), options(&piped), "{line}, {columns} columns");
+        assert_eq!(
+            options(&shown),
+            options(&piped),
+            "{line}, {columns} columns"
+        );
     }
 }
 
