@@ -356,6 +356,7 @@ impl Restore<'_> {
     fn stage_of(&self, path: &[u8]) -> Result<(DestDir, String), bc_walk::Error> {
         let dir = self.means.dirs.open(self, split(path).0);
         let dir = dir.map_err(|not| not.error(self.shown(path), "open directory"))?;
+        dirs::check_put(self, &dir, path)?;
         let stage = self.means.id.stage(&dir, path, None);
         self.means.stages.begun(path);
         Ok((dir, stage))

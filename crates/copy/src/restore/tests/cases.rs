@@ -7,6 +7,7 @@ use std::path::Path;
 use bc_digest::Algorithm;
 use bc_integrity::{CreateOptions, ManifestFile, RootCheck, XattrPolicy};
 use bc_pool::Cancel;
+use bc_testkit::{Marked, left_out};
 use bc_walk::job::{ErrorKind, Means};
 use rustix::fs::XattrFlags;
 
@@ -49,6 +50,45 @@ fn damage_is_healed_and_kept_beside() {
     let again = ground.heal(&["copy"], |_| {});
     assert_eq!(again.0.wanted, 0, "{:#?}", again.1);
     assert_eq!(again.0.others, 2);
+}
+
+#[test]
+fn dry_runs_foresee_what_is_immutable_or_append_only() {
+    for (marked, refused) in [("root/a/one", 1), ("root/a", 3)] {
+        for flag in ['i', 'a'] {
+            let ground = Ground::new();
+            ground.write("root/a/one", "content of one");
+            ground.write("root/a/two", "the content of two");
+            ground.write("root/other", "something else");
+            symlink("one", ground.at("root/a/link")).unwrap();
+            ground.record();
+            ground.copy("root", "copy");
+            ground.damage("root/a/one");
+            ground.damage("root/other");
+            for path in ["root/a/two", "root/a/link"] {
+                fs::remove_file(ground.at(path)).unwrap();
+            }
+            let before = ground.text("root/a/one");
+            let Some(_mark) = Marked::new(ground.at(marked), flag) else {
+                return left_out("chattr does not work here");
+            };
+            let (dry, foreseen) = ground.heal(&["copy"], |options| options.dry_run = true);
+            let (done, reported) = ground.heal(&["copy"], |_| {});
+            let context = format!("{marked} +{flag}: {foreseen:#?} {reported:#?}");
+            let failed = |lines: &[String]| -> Vec<String> {
+                let lines = lines.iter().filter(|line| line.starts_with('x'));
+                lines.cloned().collect()
+            };
+            assert_eq!(failed(&foreseen), failed(&reported), "{context}");
+            assert_eq!((dry.failed, done.failed), (refused, refused), "{context}");
+            assert_eq!(done.repaired, 4 - refused, "{context}");
+            let reasons = failed(&reported).into_iter();
+            for line in reasons {
+                assert!(line.contains("append-only or immutable"), "{context}");
+            }
+            assert_eq!(ground.text("root/a/one"), before, "{context}");
+        }
+    }
 }
 
 #[test]
