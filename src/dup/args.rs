@@ -224,7 +224,7 @@ pub struct PruneArgs {
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
-  bc dup undo --last                                 the newest journal of $XDG_STATE_HOME/bc
+  bc dup undo --last                                 the last run that changed something
   bc dup undo --dry-run steps.jsonl
 
 A journal is refused if another user owns it or may write it, or if it names a file outside of the \
@@ -234,7 +234,7 @@ pub struct UndoArgs {
     /// Print what would be restored, change nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Take the journal of the last prune that had no --journal, from $XDG_STATE_HOME/bc
+    /// Take the journal of the last prune without --journal that changed something, from $XDG_STATE_HOME/bc
     #[arg(long)]
     pub last: bool,
     /// The journal that prune wrote
