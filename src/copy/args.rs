@@ -18,7 +18,8 @@ Examples:
   bc copy -T --on-conflict=update photos /media/disk/2024
   bc copy photos /media/one --to=/media/two   to both, reading photos once
 
-The same command resumes an interrupted copy, and repeats nothing that is done. Nothing is ever removed; \
+The same command resumes an interrupted copy, and repeats nothing that is done. Once a copy to a new name is \
+complete, that name is a directory to copy into, as with cp: add -T to repeat it in place. Nothing is ever removed; \
 a name that is already taken is a failure unless --on-conflict says otherwise. A file gets its final \
 name only once it is complete. Links are copied as links: --follow-symlinks is refused, because a walk visits \
 each directory once. So is --files-from: the paths of a list have no place below a destination; use --include \
