@@ -18,9 +18,10 @@ Examples:
   bc copy -T --on-conflict=update photos /media/disk/2024
   bc copy photos /media/one --to=/media/two   to both, reading photos once
 
-To resume an interrupted copy, run the same command again; it repeats nothing that is done. Nothing is ever \
-removed, and a file whose name already exists fails unless --on-conflict says otherwise. A file gets its final name \
-only once it is complete. Links are copied as links: --follow-symlinks is refused, because each directory is \
+To resume an interrupted copy, run the same command again; it repeats nothing that is done. Once a copy to a new \
+name is complete, that name is a directory to copy into, as with cp: add -T to repeat the copy in place. Nothing is \
+ever removed, and a file whose name already exists fails unless --on-conflict says otherwise. A file gets its final \
+name only once it is complete. Links are copied as links: --follow-symlinks is refused, because each directory is \
 visited only once. --files-from is refused because listed paths have no place below a destination; use --include \
 and --exclude instead.
 

@@ -32,10 +32,22 @@ pub fn report(event: Event<'_>, session: &Session, lines: Option<&OutputLines>) 
         }
         Event::Failed(error) => report.problem(error),
         Event::Incomplete(error) => report.warning(error),
+        Event::Nested(path) => report.summary(nested(path)),
         Event::Note(text) => report.summary(text),
         Event::Warning(text) => report.warning(text),
         _ => {}
     }
+}
+
+/// Returns the message that a copy gets this path within another one, and how it is repeated there.
+fn nested(path: &[u8]) -> String {
+    let copy = Path::new(OsStr::from_bytes(path)).parent();
+    let copy = copy.unwrap_or(Path::new("")).as_os_str().as_bytes();
+    format!(
+        "{} is a copy already: this one is made in it, as {}; with -T that copy would be made again",
+        Escaped(copy),
+        Escaped(path)
+    )
 }
 
 fn write(

@@ -227,7 +227,7 @@ pub struct PruneArgs {
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
-  bc dup undo --last                  the newest journal in $XDG_STATE_HOME/bc
+  bc dup undo --last                  the last run that changed something
   bc dup undo --dry-run steps.jsonl
 
 A journal is refused if another user owns it or may write to it, or if it lists a file outside the directories in \
@@ -237,7 +237,7 @@ pub struct UndoArgs {
     /// Print what would be restored without changing anything
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Use the journal of the last prune without --journal, from $XDG_STATE_HOME/bc
+    /// Use the journal of the last prune without --journal that changed something, from $XDG_STATE_HOME/bc
     #[arg(long)]
     pub last: bool,
     /// Journal written by prune

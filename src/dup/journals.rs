@@ -76,39 +76,63 @@ pub fn earlier(named: Option<&Path>) -> Vec<PathBuf> {
     paths
 }
 
-/// The journal of the run that began last. Its name tells: a clock that was set back makes what was
-/// written before look younger.
+/// Returns the journal of the run that began last, of those that changed something; where none did,
+/// of the last one. A journal that cannot be read may be of one that did.
 pub fn newest(session: &Session) -> Outcome<PathBuf> {
     let Some(dir) = state_dir() else {
         return Err(session.fatal(format!("--last: {NOWHERE}; name the journal")));
     };
-    let found = match all(&dir) {
+    let mut found = match all(&dir) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(session.fatal(Diagnostic::failed(&dir, "list", &error))),
     };
+    let mut first = None;
+    let mut newer = 0_u64;
+    while let Some(path) = latest(session, &found)? {
+        if Journal::records_changes(&path, &session.cancel).unwrap_or(true) {
+            let others = match newer {
+                0 => String::new(),
+                1 => "; the run of the newer one changed nothing".to_owned(),
+                _ => format!("; the runs of the {newer} newer ones changed nothing"),
+            };
+            session
+                .report
+                .summary(format_args!("journal: {}{others}", shown(&path)));
+            return Ok(path);
+        }
+        newer += 1;
+        found.retain(|(_, other)| *other != path);
+        first.get_or_insert(path);
+    }
+    first.ok_or_else(|| session.fatal(format!("{}: there is no journal", shown(&dir))))
+}
+
+/// Returns the journal of the run that began last. Its name tells: a clock that was set back makes
+/// what was written before look younger.
+fn latest(session: &Session, found: &[(SystemTime, PathBuf)]) -> Outcome<Option<PathBuf>> {
     let named = found
         .iter()
-        .filter_map(|(written, path)| Some((began_ns(path)?, *written, path.clone())))
+        .filter_map(|(written, path)| Some((began_ns(path)?, written, path)))
         .max();
-    let Some((_, path)) = found.into_iter().max() else {
-        return Err(session.fatal(format!("{}: there is no journal", shown(&dir))));
+    let Some((_, path)) = found.iter().max() else {
+        return Ok(None);
     };
     match named {
-        Some((_, _, latest)) if latest != path && began_ns(&path).is_some() => {
+        Some((_, _, latest)) if latest != path && began_ns(path).is_some() => {
             // Unless somebody had a later run go on with an earlier journal.
-            let runs = runs_in(&path)
-                .map_err(|error| session.fatal(Diagnostic::failed(&path, "read", &error)))?;
+            let runs = runs_in(path)
+                .map_err(|error| session.fatal(Diagnostic::failed(path, "read", &error)))?;
             if runs > 1 {
                 return Err(session.fatal(format!(
                     "--last: which was written last is not certain, {} or {}; name the journal",
-                    shown(&latest),
-                    shown(&path)
+                    shown(latest),
+                    shown(path)
                 )));
             }
-            Ok(latest)
+            Ok(Some(latest.clone()))
         }
-        _ => Ok(path),
+        _ => Ok(Some(path.clone())),
     }
 }
 

@@ -282,7 +282,7 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     let Some(updated) = updated else {
         return Ok(session.end(Exit::Done));
     };
-    match report.into_inner().end(&updated.summary) {
+    match report.into_inner().end_update(&updated) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             return done_or(session, error.into());
         }

@@ -258,10 +258,29 @@ fn from_environment(
     Ok(settings)
 }
 
+/// Variables of other programs of this name: of GNU bc and of Gavin Howard's.
+const OF_CALCULATORS: [&str; 9] = [
+    "BC_BANNER",
+    "BC_DIGIT_CLAMP",
+    "BC_ENV_ARGS",
+    "BC_EXPR_EXIT",
+    "BC_LINE_LENGTH",
+    "BC_PATH",
+    "BC_PROMPT",
+    "BC_SIGINT_RESET",
+    "BC_TTY_MODE",
+];
+
+/// Length of the shortest name that is taken for a slip of another one: many short words are one edit
+/// apart.
+const SHORTEST_SLIP: usize = 4;
+
 /// Returns the warning about a variable that sets nothing, but has the name of a command in front of
-/// an option's (`BC_HASH_TYPE`), or is a slip away from one. Others are not ours: the calculators have
-/// variables that begin so, too.
+/// an option's (`BC_HASH_TYPE`), or is one edit away from one. Others are not ours.
 fn unread(name: &str, command: &Command) -> Option<String> {
+    if OF_CALCULATORS.contains(&name) {
+        return None;
+    }
     let word = name.strip_prefix("BC_")?.replace('_', "-").to_lowercase();
     let is_option = |long: &str, command: &Command| options(command).any(|known| known == long);
     if is_option(&word, command) {
@@ -271,7 +290,10 @@ fn unread(name: &str, command: &Command) -> Option<String> {
         let long = word.strip_prefix(applet.name)?.strip_prefix('-')?;
         is_option(long, &(applet.command)()).then(|| long.to_owned())
     });
-    let near = || options(command).find(|long| crate::parse::is_near(&word, long));
+    let is_slip = |long: &str| {
+        word.len().min(long.len()) >= SHORTEST_SLIP && crate::parse::edits(&word, long) == 1
+    };
+    let near = || options(command).find(|long| is_slip(long));
     let meant = of_applet.or_else(|| near().map(str::to_owned))?;
     let is_known = APPLETS
         .iter()

@@ -444,6 +444,12 @@ fn stray_word<'a>(
 
 /// Returns true if these two words are one slip of the fingers apart (at most two edits).
 pub fn is_near(a: &str, b: &str) -> bool {
+    let edits = edits(a, b);
+    edits <= 2 && edits < a.len().min(b.len())
+}
+
+/// Returns the number of bytes to insert, remove or replace that makes one word the other.
+pub fn edits(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
@@ -455,7 +461,7 @@ pub fn is_near(a: &str, b: &str) -> bool {
             row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
         }
     }
-    row[b.len()] <= 2 && row[b.len()] < a.len().min(b.len())
+    row[b.len()]
 }
 
 #[cfg(test)]
@@ -604,7 +610,14 @@ mod tests {
             "BC_ACROSS_ROOTS",
             "BC_ENV_ARGS",
             "BC_LINE_LENGTH",
+            "BC_PATH",
+            "BC_PROMPT",
+            "BC_TTY_MODE",
+            "BC_SIGINT_RESET",
             "BC_HASH_X",
+            // Two edits from --rate, and one from --to.
+            "BC_RAIL",
+            "BC_TOP",
         ] {
             assert_eq!(cautions(name), [""; 0], "{name}");
         }

@@ -313,3 +313,27 @@ fn a_name_that_is_replaced_is_not_counted_any_more() {
         t.bc_line(&line).go().code(0).stdout_is("");
     }
 }
+
+/// The destination of a copy to a new name is a directory afterwards, and the next copy goes into it.
+#[test]
+fn a_copy_that_is_made_within_a_copy_says_so() {
+    let t = TestTree::new();
+    t.write("a/file", "content").dir("there");
+    let hint = "is a copy already: this one is made in it";
+    let says = |line: &str| {
+        let out = t.bc_line(line).go();
+        out.code(0);
+        out.error_text().contains(hint)
+    };
+    assert!(!says("copy a b"));
+    assert!(!says("copy -T a b"));
+    assert!(says("copy --dry-run a b"));
+    assert!(says("copy a b"));
+    assert!(t.exists("b/a/file"));
+    // By now that is what the command means.
+    assert!(!says("copy a b"));
+    // Nor is a directory a copy that others were made in.
+    assert!(!says("copy a there"));
+    t.write("other/else", "other");
+    assert!(!says("copy other there") && !says("copy other b"));
+}

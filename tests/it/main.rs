@@ -152,6 +152,7 @@ mod restore;
 mod restore_faults;
 mod resume;
 mod schemas;
+mod seeds;
 mod servers;
 mod shapes;
 mod shapes_agree;

@@ -227,6 +227,53 @@ fn only_copies_of_this_job_count() {
     assert_eq!(std::fs::read(to.join("a/file")).unwrap(), b"content");
 }
 
+/// The manifest that a copy wrote is a part of the tree that it made, and goes with it.
+#[test]
+fn the_manifest_of_an_earlier_copy_moves_with_its_directory() {
+    for stays in [false, true] {
+        let t = tree();
+        let Some(disk) = other_disk(&t) else {
+            return;
+        };
+        t.bc_line("copy r made").go().code(0);
+        let manifest = t.read(format!("made/{MANIFEST}"));
+        if stays {
+            t.hard_link("made/a/large", "outside");
+        }
+        let to = disk.join("to");
+        let line = format!("move made {}", to.display());
+        let foreseen = t.bc_line(&format!("{line} --dry-run")).go();
+        foreseen
+            .code(i32::from(stays))
+            .stdout_has(format!("+ {}\n", to.join(MANIFEST).display()));
+        let out = t.bc_line(&line).go();
+        out.code(i32::from(stays))
+            .stderr_has(format!("{MANIFEST}: is moved as any other file"));
+        assert!(!t.exists(format!("made/{MANIFEST}")), "{out}");
+        if stays {
+            // The same command ends it, and takes nothing for a manifest of its own.
+            t.remove("outside");
+            t.bc_line(&line).go().code(0);
+        }
+        assert!(!t.exists("made"));
+        assert_eq!(std::fs::read(to.join(MANIFEST)).unwrap(), manifest);
+        let out = t
+            .bc()
+            .args(["integrity", "verify"])
+            .args([&to, &to.join(MANIFEST)])
+            .go();
+        out.code(0);
+    }
+    let t = tree();
+    let Some(disk) = other_disk(&t) else {
+        return;
+    };
+    t.bc_line("copy r made").go().code(0);
+    let line = format!("move made/{MANIFEST} {}", disk.path().display());
+    t.bc_line(&line).go().code(0);
+    assert!(disk.exists(MANIFEST) && !t.exists(format!("made/{MANIFEST}")));
+}
+
 #[test]
 fn a_dry_run_says_what_would_stay() {
     let t = tree();

@@ -119,9 +119,9 @@ fn unplugged(action: &str) {
         is_whole(&context);
         // Another machine may work on a file system that shows others' files: leftovers stay there, and
         // are counted.
-        let left = temporaries(&contents(&shown)).len();
+        let left = temporaries(&contents(&shown));
         let is_counted = again.error_text().contains("temporary of another run");
-        assert!(left == 0 || is_counted, "{context}: {left}");
+        assert!(left.is_empty() || is_counted, "{context}: {left:?}");
         let third = run();
         assert!(
             third.error_text().contains("nothing to do"),

@@ -163,6 +163,47 @@ fn journals_have_a_place_of_their_own_and_the_last_is_found() {
     assert!(!one_file(&t));
 }
 
+/// A run that changed nothing, as where all files are open for writing, is not the one to undo.
+#[test]
+fn the_last_journal_is_that_of_a_run_that_changed_something() {
+    let t = TestTree::new();
+    t.write("one/a", "same").write("one/b", "same");
+    t.write("two/a", "twin").write("two/b", "twin");
+    let state = t.scratch("state");
+    let run = |line: &str| t.bc_line(line).env("XDG_STATE_HOME", &state).go();
+    run("dup prune --action=delete --yes --keep=first one").code(0);
+    let journals = std::fs::read_dir(state.join("bc")).unwrap();
+    let journals: Vec<_> = journals.map(|entry| entry.unwrap().path()).collect();
+    let first = journals[0].display().to_string();
+    let locked = std::fs::File::open(t.join("two/b")).unwrap();
+    rustix::fs::flock(
+        &locked,
+        rustix::fs::FlockOperation::NonBlockingLockExclusive,
+    )
+    .unwrap();
+    for _ in 0..2 {
+        let idle = run("dup prune --action=delete --yes --keep=first two");
+        idle.code(1).stderr_has("0 files changed");
+    }
+    assert_eq!(std::fs::read_dir(state.join("bc")).unwrap().count(), 3);
+    let undone = run("dup undo --last --dry-run");
+    undone
+        .code(0)
+        .stdout_has("one/b")
+        .stderr_has(format!("journal: {first}; the runs of the 2 newer ones"));
+    run("dup undo --last").code(0).stdout_has("restored");
+    assert!(t.exists("one/b"));
+    drop(locked);
+    run("dup prune --action=delete --yes --keep=first two").code(0);
+    let undone = run("dup undo --last");
+    undone.code(0).stdout_has("two/b");
+    assert!(!undone.error_text().contains("newer"), "{undone}");
+    // Nor does one without a word about others take it back to an older run.
+    run("dup undo --last")
+        .code(0)
+        .stderr_has("1 in place already");
+}
+
 /// The clock was an hour ahead, and is right again: what was written then looks younger.
 #[test]
 fn the_last_journal_is_the_last_whatever_the_clock_said() {

@@ -140,7 +140,17 @@ fn comparisons() {
         "integrity restore --only=modified --format=json --from=backup d m.jsonl",
     );
     assert!(missing.iter().any(|line| line["type"] == "missing"));
-    check(&t, "changes", "integrity update --format=json d m.jsonl");
+    let refused = check(
+        &t,
+        "changes",
+        "integrity update --max-changed=0 --format=json d m.jsonl",
+    );
+    let refused = &refused.last().unwrap()["refused"];
+    assert!(refused["changed"].as_u64() > Some(0), "{refused}");
+    assert!(refused["recorded"].as_u64() > refused["changed"].as_u64());
+    assert_eq!(refused["limit"], "0");
+    let updated = check(&t, "changes", "integrity update --format=json d m.jsonl");
+    assert!(updated.last().unwrap().get("refused").is_none());
 }
 
 #[test]

@@ -320,6 +320,27 @@ fn a_signal_ends_a_run_that_waits_to_write_for_ever() {
     }
 }
 
+#[test]
+fn the_status_line_says_what_it_waits_to_write() {
+    for line in WRITING {
+        let Some(mut run) = HeldWrite::new(line) else {
+            return;
+        };
+        let mut stderr = run.child.stderr.take().unwrap();
+        read_until(&mut stderr, |text| {
+            let mut waits = text.split("waiting for ").skip(1);
+            waits.any(|wait| {
+                let path = wait.split_once(" (write) ").map(|(path, _)| path);
+                path.is_some_and(|path| path.contains(&format!("a{STALLING}/")))
+            })
+        });
+        run.disk.release();
+        std::io::copy(&mut stderr, &mut std::io::sink()).unwrap();
+        assert!(run.child.wait().unwrap().success(), "{line}");
+        run.finish();
+    }
+}
+
 /// The files of other batches than that of the one that is held get their names meanwhile.
 #[test]
 fn others_are_written_while_one_write_is_held() {

@@ -137,6 +137,15 @@ fn a_tree_is_moved_as_the_guide_shows() {
     walk_through("The guide", steps);
 }
 
+/// "Destination".
+#[test]
+fn a_tree_is_copied_again_as_the_guide_shows() {
+    let blocks = blocks_of(include_str!("../../src/guide/copy.md"), "console");
+    let steps: Vec<Step> = blocks.iter().flat_map(|block| steps(block)).collect();
+    assert!(steps.len() >= 4, "{} commands", steps.len());
+    walk_through("The guide", steps);
+}
+
 /// "Repairing from a copy".
 #[test]
 fn a_tree_is_repaired_as_the_guide_shows() {

@@ -44,11 +44,7 @@ const SANITIZERS: &[Sanitizer] = &[
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
-    let wanted = args.rest()?;
-    let known = |name: &String| SANITIZERS.iter().any(|s| s.name == name);
-    if let Some(unknown) = wanted.iter().find(|name| !known(name)) {
-        bail!("sanitize: address or thread, not {unknown:?}");
-    }
+    let chosen = chosen(&args.rest()?)?;
     let source = sh::sysroot(Some("nightly")).map(|root| root.join("lib/rustlib/src/rust"));
     if !source.is_some_and(|source| source.exists()) {
         println!(
@@ -58,10 +54,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     let mut code = ExitCode::SUCCESS;
-    for sanitizer in SANITIZERS {
-        if !wanted.is_empty() && !wanted.iter().any(|name| name == sanitizer.name) {
-            continue;
-        }
+    for sanitizer in chosen {
         match watch(sanitizer) {
             Ok(()) => println!("sanitize: {}: nothing found", sanitizer.name),
             Err(error) => {
@@ -71,6 +64,16 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         }
     }
     Ok(code)
+}
+
+/// Returns the sanitizers of these names, in their own order; all of them where none is named.
+fn chosen(wanted: &[String]) -> Result<Vec<&'static Sanitizer>> {
+    let known = |name: &String| SANITIZERS.iter().any(|s| s.name == name);
+    if let Some(unknown) = wanted.iter().find(|name| !known(name)) {
+        bail!("sanitize: address or thread, not {unknown:?}");
+    }
+    let is_wanted = |s: &&Sanitizer| wanted.is_empty() || wanted.iter().any(|name| name == s.name);
+    Ok(SANITIZERS.iter().filter(is_wanted).collect())
 }
 
 fn watch(sanitizer: &Sanitizer) -> Result<()> {
@@ -113,4 +116,31 @@ fn watch(sanitizer: &Sanitizer) -> Result<()> {
         test.env(sanitizer.suppressed_by, options);
     }
     sh::run(&mut test)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(line: &str) -> Result<Vec<&'static str>> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let rest = Args::from_words(&words).rest()?;
+        let chosen = chosen(&rest)?;
+        Ok(chosen.into_iter().map(|sanitizer| sanitizer.name).collect())
+    }
+
+    #[test]
+    fn one_both_or_all_are_chosen_and_nothing_else() {
+        assert_eq!(names("").unwrap(), ["address", "thread"]);
+        assert_eq!(names("thread").unwrap(), ["thread"]);
+        assert_eq!(names("address").unwrap(), ["address"]);
+        assert_eq!(
+            names("thread address thread").unwrap(),
+            ["address", "thread"]
+        );
+        let unknown = names("address memory").unwrap_err().to_string();
+        assert_eq!(unknown, "sanitize: address or thread, not \"memory\"");
+        assert!(names("--thread").is_err());
+        assert!(names("Address").is_err());
+    }
 }

@@ -5,8 +5,7 @@
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use bc_fs::caller::{Caller, FileOwner};
-use bc_fs::dirfd::may_rename;
+use bc_fs::caller::{Caller, FileOwner, check_name};
 use bc_fs::path::split;
 use bc_walk::{Error, FileKind, FileStat};
 use rustix::fs::{Access, AtFlags, accessat};
@@ -120,8 +119,8 @@ impl Worker<'_> {
             });
         }
         if made.over != Over::Nothing {
-            let taken = may_rename(&dir.fd, split(target).1);
-            taken.map_err(|failed| job.refused(target, failed.op, failed.errno))?;
+            let taken = check_name(&dir.fd, split(target).1);
+            taken.map_err(|fixed| job.refused(target, "rename", fixed.errno()))?;
         }
         Ok(room)
     }

@@ -13,11 +13,12 @@ use bc_pool::{Cancel, WorkerBatches};
 use bc_walk::job::{Error, ErrorKind};
 use bc_walk::{FileKind, Listing, OwnFile};
 use rustix::fs::Mode;
+use rustix::io::Errno;
 
 use crate::data::single::medium;
 use crate::data::small::{SMALL, small};
 use crate::data::{HUGE, huge};
-use crate::destination::{self, Source, warn_of_space};
+use crate::destination::{self, Source, Top, warn_of_space};
 use crate::dirs::{self, finish_dirs};
 use crate::dry;
 use crate::error::system_error;
@@ -25,10 +26,10 @@ use crate::event::{Copied, CopyProgress, Event, Observer, Relay};
 use crate::job::{Begun, DestinationObserver, Job};
 use crate::links::HardLinks;
 use crate::manifest::{
-    self, ManifestPlan, is_done, manifest_target, recorded, refuse_copied_manifest,
+    self, ManifestPlan, is_done, is_of_whole, manifest_target, recorded, refuse_copied_manifest,
     refuse_foreign_manifest, refuse_odd_manifest,
 };
-use crate::meta;
+use crate::meta::{self, stat_at};
 use crate::options::{CopyOptions, Durability, ManifestPlace, ReadBack};
 use crate::place::DestDir;
 use crate::results::{EntryState, Rows, Unread};
@@ -194,6 +195,31 @@ fn nothing(_: Begun) -> Copied {
     Copied::default()
 }
 
+/// Number of a source's names that are looked for.
+const MOST_NAMES: usize = 1000;
+
+/// Reports that a directory gets a place within the copy of another one, as where a complete copy to a
+/// new name is repeated: its destination is a directory by then.
+fn report_nesting(top: &Top, sources: &[Source], observer: &Observer<'_>) {
+    let ([name], [source]) = (&top.names[..], sources) else {
+        return;
+    };
+    let is_new = || stat_at(&top.fd, &name[..]).is_err_and(|errno| errno == Errno::NOENT);
+    let is_dir = top.into && !name.is_empty() && source.stat.kind() == FileKind::Dir;
+    // Any other directory may have been copied into, too.
+    let has_same_names = || {
+        let names = std::fs::read_dir(&source.path)
+            .into_iter()
+            .flatten()
+            .flatten();
+        let mut names = names.take(MOST_NAMES).map(|entry| entry.file_name());
+        names.any(|name| stat_at(&top.fd, name.as_encoded_bytes()).is_ok())
+    };
+    if is_dir && is_new() && is_of_whole(top) && has_same_names() {
+        observer(Event::Nested(&shown_below(&top.path, name)));
+    }
+}
+
 /// Finds journals and destinations. One that cannot be opened stops none of the others; one that
 /// makes no sense does.
 fn begin_each(
@@ -206,6 +232,7 @@ fn begin_each(
         let begun = resume::begin(options, sources, observer).and_then(|begun| {
             refuse_odd_manifest(options, &begun.top, &sources[0])?;
             refuse_foreign_manifest(options, &begun.top, sources)?;
+            report_nesting(&begun.top, sources, observer);
             Ok(begun)
         });
         match begun {

@@ -34,6 +34,9 @@ pub enum Event<'a> {
     /// The file was copied, but could not be given some metadata of its source: path, operation and
     /// reason.
     Incomplete(&'a bc_walk::Error),
+    /// The copy gets this path in a directory that is itself the copy of a source of such a kind, as
+    /// where a complete copy to a new name is repeated.
+    Nested(&'a [u8]),
     /// Note on the method of copying.
     Note(&'a str),
     /// Warning for the user that is no failure of a file.

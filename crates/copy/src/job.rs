@@ -27,7 +27,7 @@ use crate::event::{CopyProgress, EntryReport, Event, Observer, Relay, Why};
 use crate::lock;
 use crate::manifest::earlier::TreeRecords;
 use crate::meta::{Giving, stat_at};
-use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
+use crate::options::{CopyOptions, ManifestPlace};
 use crate::place::{DestDir, Existing, is_settled_at};
 use crate::plan::CopyOrder;
 use crate::report::Reports;
@@ -647,15 +647,8 @@ impl<'a> Job<'a> {
     /// True if an entry, usually the manifest of an earlier copy, would have the path of this
     /// copy's manifest.
     pub(crate) fn is_manifest(&self, item: RootItem) -> bool {
-        let Some(manifest) = &self.plan.manifest_target else {
-            return false;
-        };
-        if !self.plan.tree.may_be_called(item, MANIFEST_NAME.as_bytes()) {
-            return false;
-        }
-        let mut target = Vec::new();
-        self.plan.tree.write_target(item, &mut target);
-        target == *manifest
+        let manifest = self.plan.manifest_target.as_deref();
+        manifest.is_some_and(|manifest| self.plan.tree.has_target(item, manifest))
     }
 
     /// True if this is the entry that was left out for the manifest.

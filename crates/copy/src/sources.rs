@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
+use bc_fs::path::split;
 use bc_fs::{Escaped, dirfd};
 use bc_pool::Cancel;
 use bc_walk::job::{Error, Setting};
@@ -174,13 +175,19 @@ impl SourceTree {
         listing.write_relative(id, path);
     }
 
-    /// True if the target of an entry may end in that name.
-    pub(crate) fn may_be_called(&self, item: RootItem, name: &[u8]) -> bool {
-        let root = self.root(item).1;
-        let own = self
+    /// True if this is the target of an entry.
+    pub(crate) fn has_target(&self, item: RootItem, target: &[u8]) -> bool {
+        let (root, name) = (self.root(item).1, split(target).1);
+        let is_called = self
             .entry(item)
             .is_some_and(|(listing, id)| listing.name(id).to_bytes() == name);
-        own || root.name == name
+        // Most have another name.
+        if !is_called && root.name != name {
+            return false;
+        }
+        let mut own = Vec::new();
+        self.write_target(item, &mut own);
+        own == target
     }
 
     /// Returns the name of an entry at its source, and its path below that of its root; `None` for

@@ -5,12 +5,14 @@ use std::cell::OnceCell;
 use std::ffi::CStr;
 use std::os::fd::AsFd;
 
+use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgroups};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities};
 
+use crate::call::FailedCall;
 use crate::dirfd::may_read_and_write;
-use crate::meta::FileStat;
+use crate::meta::{FileStat, FullStat, stat_all};
 
 /// Bits of a mode, as in inode(7).
 const STICKY: u32 = 0o1000;
@@ -90,6 +92,75 @@ pub struct FileOwner {
     pub gid: u32,
 }
 
+/// Reason for which the kernel refuses to take a name from its file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum FixedName {
+    /// The directory is immutable or takes new names only.
+    InMarkedDir,
+    /// The file is immutable or is only appended to.
+    OfMarkedFile,
+    /// The directory is sticky, and both it and the file are other users'.
+    InStickyDir,
+    /// Something is mounted there.
+    MountPoint,
+}
+
+impl FixedName {
+    /// Returns the error number that a rename would have.
+    pub fn errno(self) -> Errno {
+        match self {
+            FixedName::MountPoint => Errno::BUSY,
+            _ => Errno::PERM,
+        }
+    }
+
+    /// Returns the reason in words.
+    pub fn reason(self) -> &'static str {
+        match self {
+            FixedName::InMarkedDir => "its directory is append-only or immutable (chattr)",
+            FixedName::OfMarkedFile => "it is append-only or immutable (chattr)",
+            FixedName::InStickyDir => "its directory is sticky, and another user's",
+            FixedName::MountPoint => "something is mounted there",
+        }
+    }
+
+    /// Returns the rename as it would fail.
+    pub fn failed(self) -> FailedCall {
+        let (op, errno) = ("rename", self.errno());
+        FailedCall { op, errno }
+    }
+}
+
+/// Marks (`chattr`) with which a file or a directory loses no name.
+pub const FIXED: StatxAttributes = StatxAttributes::IMMUTABLE.union(StatxAttributes::APPEND);
+
+/// Checks that this process may take the name from what has it, or give it to another file of the
+/// directory if it is free.
+///
+/// # Errors
+/// The reason for which `renameat` would fail. What cannot be looked at is left to that.
+pub fn check_name(dir: impl AsFd, name: &[u8]) -> Result<(), FixedName> {
+    let Ok(above) = stat_all(&dir) else {
+        return Ok(());
+    };
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let found = statx(&dir, name, flags, StatxFlags::BASIC_STATS);
+    let Ok(there) = found.map(|found| FullStat::of_statx(&found)) else {
+        return match above.marks.intersects(FIXED) {
+            true => Err(FixedName::InMarkedDir),
+            false => Ok(()),
+        };
+    };
+    if there.marks.contains(StatxAttributes::MOUNT_ROOT) {
+        return Err(FixedName::MountPoint);
+    }
+    let owner = FileOwner {
+        uid: there.stat.uid,
+        gid: there.stat.gid,
+    };
+    Caller::own().check_removable(&above, there.marks, owner)
+}
+
 impl Caller {
     /// Returns those that this process has now.
     pub fn own() -> Caller {
@@ -145,6 +216,28 @@ impl Caller {
             self.is_fowner() && users.has(owner.uid) && groups.has(owner.gid)
         };
         dir.mode & STICKY == 0 || is_owner || is_above()
+    }
+
+    /// Checks that a name of a file with these marks and this owner can be taken from the directory.
+    ///
+    /// # Errors
+    /// The reason for which the kernel would refuse that; never a mount point.
+    pub fn check_removable(
+        &self,
+        dir: &FullStat,
+        marks: StatxAttributes,
+        owner: FileOwner,
+    ) -> Result<(), FixedName> {
+        if dir.marks.intersects(FIXED) {
+            return Err(FixedName::InMarkedDir);
+        }
+        if marks.intersects(FIXED) {
+            return Err(FixedName::OfMarkedFile);
+        }
+        match self.may_remove(&dir.stat, owner) {
+            true => Ok(()),
+            false => Err(FixedName::InStickyDir),
+        }
     }
 
     /// Proves that a file that it makes, in this directory if one is given, can get this owner and

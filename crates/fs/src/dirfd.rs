@@ -6,11 +6,11 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{self, AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags};
+use rustix::fs::{self, AtFlags, CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::call::{FailedCall, Result, call};
-use crate::meta::{FullStat, Identity, stat, stat_through};
+use crate::meta::{Identity, stat, stat_through};
 
 /// Flags of a directory that is a place to stand on: it cannot be read, and need not be readable.
 pub const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -409,39 +409,6 @@ pub fn may_change(dir: impl AsFd) -> Result<()> {
     call("write directory", || {
         fs::accessat(&dir, c".", access, AtFlags::EACCESS)
     })
-}
-
-/// Checks that the name may be taken from what has it: not from an immutable file or one that is
-/// only appended to, nor, in a sticky directory, from one that belongs to neither this user nor the
-/// owner of the directory (EPERM), nor from what something is mounted at (EBUSY).
-///
-/// # Errors
-/// Those that `renameat` would have. What cannot be looked at is left to that.
-pub fn may_rename(dir: impl AsFd, name: &[u8]) -> Result<()> {
-    const STICKY: u32 = 0o1000;
-    let (own, op) = (rustix::process::geteuid(), "rename");
-    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-    let Ok(found) = fs::statx(&dir, name, flags, StatxFlags::BASIC_STATS) else {
-        return Ok(());
-    };
-    let there = FullStat::of_statx(&found);
-    if there.marks.contains(StatxAttributes::MOUNT_ROOT) {
-        let errno = Errno::BUSY;
-        return Err(FailedCall { op, errno });
-    }
-    let is_owner = |uid: u32| uid == own.as_raw();
-    let is_kept = || {
-        let above = stat(&dir).ok().filter(|above| above.mode & STICKY != 0);
-        above.is_some_and(|above| ![above.uid, there.stat.uid].into_iter().any(is_owner))
-    };
-    let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
-    match there.marks.intersects(fixed) || !own.is_root() && is_kept() {
-        true => Err(FailedCall {
-            op,
-            errno: Errno::PERM,
-        }),
-        false => Ok(()),
-    }
 }
 
 /// Checks that the file of this name may be read and written to by this process: EACCES, EROFS.

@@ -35,6 +35,7 @@ mod full_disk;
 mod fuse_disk;
 pub mod hostile;
 mod loop_disk;
+mod marked;
 mod privilege;
 mod program;
 mod pty;
@@ -59,6 +60,7 @@ pub use fuse_disk::{
     RequestKind, STALLING, UNSTORABLE, fuse_disk,
 };
 pub use loop_disk::{LoopDisk, loop_disk, loop_disk_with};
+pub use marked::Marked;
 pub use privilege::{NOBODY, as_nobody, is_root};
 pub use program::{own_program, own_words, runner, words_of};
 pub use pty::{Pty, PtySession};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use bc_edit::output::takes_at_once;
 use bc_fs::Escaped;
-use bc_fs::dirfd::may_rename;
+use bc_fs::caller::check_name;
 use bc_fs::place::Place;
 use bc_walk::job::{Error, ErrorKind, Setting};
 use bc_walk::{FileKind, FileStat, Identity};
@@ -251,9 +251,10 @@ fn refuse_stuck(options: &CopyOptions, plan: &ManifestPlan) -> Result<Option<Err
     let Some(place) = Place::find(&plan.file).ok().filter(|_| is_there) else {
         return Ok(None);
     };
-    let Err(failed) = may_rename(place.directory(), place.name().as_bytes()) else {
+    let Err(fixed) = check_name(place.directory(), place.name().as_bytes()) else {
         return Ok(None);
     };
+    let failed = fixed.failed();
     match earlier::look(options, plan, Whole::Later) {
         ExistingManifest::Other(why) => {
             let text = format!("cannot be carried on, nor get another name: {why}; {failed}");

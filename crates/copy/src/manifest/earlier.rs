@@ -19,7 +19,7 @@ use rustix::fs::CWD;
 use super::plan::{ManifestPlan, early_plan, heads, push};
 use crate::destination::Top;
 use crate::meta::stat_at;
-use crate::options::{CopyOptions, ManifestPlace};
+use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
 use crate::results::{EntryState, Rows};
 use crate::resume::stamp::Stamp;
 use crate::sources::{RootItem, SourceTree, shown_below};
@@ -49,6 +49,24 @@ pub(super) fn root_of_other(plan: &ManifestPlan) -> Option<Vec<u8>> {
     let file = plan.open().ok()??;
     let reader = Reader::new(BufReader::new(file), Policy::Force).ok()?;
     reader.header().root.clone()
+}
+
+/// True if a top is itself the copy of a directory: a manifest that an earlier copy left in it is
+/// about all of it.
+pub(crate) fn is_of_whole(top: &Top) -> bool {
+    let path = shown_below(&top.path, MANIFEST_NAME.as_bytes());
+    let plan = ManifestPlan {
+        file: OsStr::from_bytes(&path).into(),
+        root: top.path.clone(),
+        below: Vec::new(),
+        whole: true,
+    };
+    let header = || {
+        let file = plan.open().ok()??;
+        let reader = Reader::new(BufReader::new(file), Policy::Force).ok()?;
+        Some(reader.header().scope.is_null())
+    };
+    header() == Some(true)
 }
 
 /// File found in the manifest's place.

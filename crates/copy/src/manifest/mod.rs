@@ -48,7 +48,7 @@ use crate::resume::stamp::{Ends, Lasting, Stamp};
 use crate::sources::{RootItem, shown_below};
 use crate::worker::Worker;
 pub(crate) use allowed::{refuse_copied_manifest, refuse_foreign_manifest, refuse_odd_manifest};
-pub(crate) use earlier::recorded;
+pub(crate) use earlier::{is_of_whole, recorded};
 pub(crate) use plan::{ManifestPlan, manifest_target};
 pub(crate) use whole::is_done;
 

@@ -41,9 +41,13 @@ pub use run::MoveReport;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::slice;
 
+use bc_fs::Escaped;
+use bc_fs::dirfd;
+use bc_fs::path::split;
 use bc_pool::Cancel;
 use bc_walk::job::{Error, ErrorKind, Setting};
 use bc_walk::{FileKind, OwnFile};
@@ -53,15 +57,17 @@ use crate::destination::{self, Source, dir_and_name, place_of};
 use crate::engine;
 use crate::error::usage_at;
 use crate::event::{Copied, CopyProgress, Event, Observer, Relay};
-use crate::job::{DestinationObserver, Job};
-use crate::manifest::{refuse_copied_manifest, refuse_foreign_manifest, refuse_odd_manifest};
+use crate::job::{Begun, DestinationObserver, Job};
+use crate::manifest::{
+    manifest_target, refuse_copied_manifest, refuse_foreign_manifest, refuse_odd_manifest,
+};
 use crate::meta::stat_at;
 use crate::options::{CopyOptions, Durability, ManifestPlace, Preserve, ReadBack};
 use crate::resume::journal::{Log, may_be_made};
 use crate::resume::known::{KnownWork, VolumeNow};
 use crate::resume::record::{self, SiteRecord};
 use crate::resume::{self, aside};
-use crate::sources::{refuse_within, unopened, walk};
+use crate::sources::{SourceTree, Walked, refuse_within, shown_below, unopened, walk};
 
 /// Options of a move.
 #[derive(Clone, Debug)]
@@ -266,6 +272,14 @@ pub fn move_files(
         moved.resumable = begun.log.is_kept();
         return Ok(moved);
     }
+    if let Some(manifest) = taken_along(&copy, &begun, &walked) {
+        copy.manifest = ManifestPlace::None;
+        let text = format!(
+            "{}: is moved as any other file: this move writes no manifest of its own",
+            Escaped(&shown_below(&begun.top.path, &manifest))
+        );
+        observer(Event::Note(&text));
+    }
     let checked = engine::refuse_too_many(&copy, 1, &walked)
         .and_then(|()| refuse_within(&copy, &begun.top, &walked))
         .and_then(|()| refuse_copied_manifest(&copy, &begun.top, &walked))
@@ -300,6 +314,25 @@ pub fn move_files(
     let mut job = engine::start(&copy, begun, &walked, &tops, progress, reported, cancel);
     job.leave_renamed(&foreseen);
     across(options, job, missing, moved)
+}
+
+/// Returns the path below the top of the manifest that an earlier copy left among the sources, if it
+/// is to have the place of the manifest of this move: that place is free, or an earlier run of this
+/// job has moved it there.
+fn taken_along(options: &CopyOptions, begun: &Begun, walked: &[Walked]) -> Option<Vec<u8>> {
+    let tree = SourceTree::new(walked, &begun.top.names);
+    let target = manifest_target(options, &begun.top, &tree)?;
+    let is_free = || {
+        let (dir, name) = split(&target);
+        let dir = dirfd::open_below(begun.top.fd.as_fd(), dir).map_err(Errno::from);
+        let there = dir.and_then(|dir| stat_at(dir, name));
+        there.is_err_and(|errno| errno == Errno::NOENT)
+    };
+    let is_there = || {
+        let mut items = tree.items();
+        items.any(|item| tree.has_target(item, &target))
+    };
+    (begun.known.names(&target) || is_there() && is_free()).then_some(target)
 }
 
 /// Copies what cannot be renamed, and removes the sources of what was copied.

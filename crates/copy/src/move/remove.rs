@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use bc_digest::Digest;
 use bc_edit::{entry, journal};
 use bc_fs::call::{FailedCall, call};
+use bc_fs::caller::{FixedName, check_name};
 use bc_fs::dirfd::{self, Access};
 use bc_fs::lease::{self, Refused};
 use bc_fs::path::split;
@@ -943,7 +944,8 @@ fn may_go(all: &[SourceName]) -> Result<(), NotRemoved> {
 
 /// Asks the same of one name of a directory. `op`: the call that would take it.
 fn may_lose(dir: &OwnedFd, name: &[u8], op: &'static str) -> Result<(), NotRemoved> {
-    let asked = dirfd::may_change(dir).and_then(|()| dirfd::may_rename(dir, name));
+    let asked =
+        dirfd::may_change(dir).and_then(|()| check_name(dir, name).map_err(FixedName::failed));
     asked.map_err(|failed| FailedCall { op, ..failed }.into())
 }
 

@@ -16,6 +16,7 @@ use bc_edit::names::{Temporary, temporary};
 use bc_edit::{content, entry};
 use bc_fs::Escaped;
 use bc_fs::call::{FailedCall, call};
+use bc_fs::caller::{FixedName, check_name};
 use bc_fs::dirfd;
 use bc_fs::known::now_ns;
 use bc_fs::mount::mount_number;
@@ -439,7 +440,7 @@ fn foreseen(entry: &RenamedEntry<'_>) -> Result<(), FailedCall> {
         Err(Errno::NOENT) => {
             dirfd::may_change(entry.from)?;
             dirfd::may_change(entry.to)?;
-            dirfd::may_rename(entry.from, entry.name)
+            check_name(entry.from, entry.name).map_err(FixedName::failed)
         }
         Err(errno) => Err(FailedCall { op: "stat", errno }),
     }

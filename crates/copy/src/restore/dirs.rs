@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard};
 use bc_edit::entry;
 use bc_edit::made::{Thing, hold_dir};
 use bc_edit::metadata::{Subject, times_of};
+use bc_fs::caller::check_name;
 use bc_fs::dirfd::{self, own_path};
 use bc_fs::known::file_clock;
 use bc_fs::meta::Attributed;
@@ -168,6 +169,21 @@ impl Dirs {
         rustix::fs::accessat(&dir.fd, c".", access, AtFlags::EACCESS)
     }
 
+    /// Checks whether a file could be made and given the name of a path, as far as possible without
+    /// trying; `op` is the call that makes it.
+    pub(super) fn may_name(
+        &self,
+        restore: &Restore<'_>,
+        path: &[u8],
+        op: &'static str,
+    ) -> Result<(), Error> {
+        if let Ok(dir) = DestDir::open(restore.plan.top.fd.as_fd(), split(path).0) {
+            check_put(restore, &dir, path)?;
+        }
+        let may = self.may_put(restore, path);
+        may.map_err(|errno| Error::new(restore.shown(path), op, errno))
+    }
+
     /// The file system that a path is on, or would be.
     pub(super) fn volume(&self, restore: &Restore<'_>, path: &[u8]) -> Option<Volume> {
         let dir = nearest(restore, path).ok()?;
@@ -261,6 +277,13 @@ fn nearest(restore: &Restore<'_>, path: &[u8]) -> Result<DestDir, Errno> {
     Err(Errno::NOENT)
 }
 
+/// Checks that a stage could get the name of a path in its directory, which loses another name with
+/// that: a stage in a directory that takes new names only could not even be removed.
+pub(super) fn check_put(restore: &Restore<'_>, dir: &DestDir, path: &[u8]) -> Result<(), Error> {
+    check_name(&dir.fd, split(path).1)
+        .map_err(|fixed| Error::with_message(restore.shown(path), "rename", fixed.reason()))
+}
+
 /// The failure of a directory that has lost its name before it got what is recorded of it.
 fn replaced(shown: Vec<u8>) -> Error {
     let text = "another program gave its name to another directory, which is left as it is";
@@ -342,8 +365,7 @@ fn make_link(restore: &Restore<'_>, number: usize, target: &[u8]) -> Result<(), 
         Err(errno) => return Err(failed("open", errno)),
     }
     if restore.plan.dry_run {
-        let may = restore.means.dirs.may_put(restore, &need.path);
-        return may.map_err(|errno| failed("symlink", errno));
+        return restore.means.dirs.may_name(restore, &need.path, "symlink");
     }
     let (dir, stage) = restore.stage_of(&need.path)?;
     let (wanted, giving) = restore.recorded(Some(&need.entry), None, 0o777);

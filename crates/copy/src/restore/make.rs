@@ -300,8 +300,10 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
         let restore = self.restore;
         let (file, size) = (candidate.file.as_fd(), candidate.stat.stamp.size);
         let layout = Layout::of(file, candidate.stat.blocks, size);
+        let mut count = 0;
         // Work that does not take long is finished.
         let mut reported = |step: ReadProgress<'_>| {
+            count += step.count;
             restore.means.progress.bytes.fetch_add(step.count, Relaxed);
             restore.outcomes.written.fetch_add(step.count, Relaxed);
             if let Some(rate) = &restore.means.rate {
@@ -321,7 +323,12 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
             &mut reported,
         );
         let [output] = outputs;
-        match output.error.map_or(read, Err) {
+        let read = output.error.map_or(read, Err);
+        if !matches!(&read, Ok(digest) if *digest == need.digest()) {
+            // Another copy is tried: what does not count was not in the total either.
+            restore.means.progress.bytes.fetch_sub(count, Relaxed);
+        }
+        match read {
             Ok(digest) => digest.ok_or(NotRepaired::Unsuitable),
             Err(DataError::Source(op, errno)) => {
                 self.unreadable(&Error::new(&candidate.shown[..], op, errno));

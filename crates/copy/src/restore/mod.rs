@@ -263,10 +263,7 @@ pub fn restore(
 
 impl Restore<'_> {
     fn all(&self, work: &Work<'_>, reading: Reading) -> Result<(), Error> {
-        let is_file = |need: &&Need| need.entry.kind == Kind::File;
-        let sizes = self.plan.needs.iter().filter(is_file);
-        let bytes = sizes.filter_map(|need| need.entry.size()).sum();
-        self.begins("restore", self.plan.needs.len() as u64, bytes);
+        self.begins_restore();
         for (number, need) in self.plan.needs.iter().enumerate() {
             if let Some(why) = need.held_back {
                 self.withhold(number, why);
@@ -292,9 +289,20 @@ impl Restore<'_> {
             let (index, errors) = SourceIndex::of(&self.plan.from, &wanted, means, begins)?;
             let unread = errors.iter();
             unread.for_each(|error| self.unreadable(None, error));
+            self.begins_restore();
             self.repair(&groups, workers, Some(&index))?;
         }
         Ok(())
+    }
+
+    /// Reports the start of repairs, with the paths that are not settled yet.
+    fn begins_restore(&self) {
+        let needs = self.plan.needs.iter().enumerate();
+        let open = needs.filter(|(number, _)| !self.is_settled(*number));
+        let open: Vec<&Need> = open.map(|(_, need)| need).collect();
+        let files = open.iter().filter(|need| need.entry.kind == Kind::File);
+        let bytes = files.filter_map(|need| need.entry.size()).sum();
+        self.begins("restore", open.len() as u64, bytes);
     }
 
     fn begins(&self, what: &'static str, files: u64, bytes: u64) {
@@ -356,6 +364,7 @@ impl Restore<'_> {
     fn stage_of(&self, path: &[u8]) -> Result<(DestDir, String), bc_walk::Error> {
         let dir = self.means.dirs.open(self, split(path).0);
         let dir = dir.map_err(|not| not.error(self.shown(path), "open directory"))?;
+        dirs::check_put(self, &dir, path)?;
         let stage = self.means.id.stage(&dir, path, None);
         self.means.stages.begun(path);
         Ok((dir, stage))

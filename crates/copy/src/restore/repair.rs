@@ -347,8 +347,7 @@ impl RepairWorker<'_, '_> {
         let restore = self.restore;
         for name in names {
             let path = &self.need(&name).path;
-            if let Err(errno) = restore.means.dirs.may_put(restore, path) {
-                let error = Error::new(restore.shown(path), "create", errno);
+            if let Err(error) = restore.means.dirs.may_name(restore, path, "create") {
                 restore.failed(name.need, &error);
                 continue;
             }

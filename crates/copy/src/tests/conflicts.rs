@@ -278,6 +278,7 @@ impl History {
                 Event::Skipped(path, why) => format!("= {}: {}", shown(path), why.text()),
                 Event::Failed(error) => format!("! {error}"),
                 Event::Incomplete(error) => format!("? {error}"),
+                Event::Nested(path) => format!("> {}", shown(path)),
                 Event::Note(text) | Event::Warning(text) => format!("# {text}"),
             });
             if matches!(event, Event::Copied(_) | Event::Replaced(_))

@@ -133,6 +133,7 @@ pub(super) fn run(options: &CopyOptions) -> (Result<Copied, Error>, Told) {
             Event::Skipped(path, why) => format!("= {}: {}", shown(path), why.text()),
             Event::Failed(error) => format!("! {error}"),
             Event::Incomplete(error) => format!("? {error}"),
+            Event::Nested(path) => format!("> {}", shown(path)),
             Event::Note(text) | Event::Warning(text) => format!("# {text}"),
         };
         reported.lock().unwrap().push(text);

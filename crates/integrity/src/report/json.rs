@@ -11,6 +11,7 @@ use bc_manifest::json::{push_base64, push_bytes, push_key, push_str};
 use super::ReportHeader;
 use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::compare::summary::ComparisonSummary;
+use crate::update::limit::MassChange;
 
 pub(super) fn header(line: &mut Vec<u8>, header: &ReportHeader<'_>) {
     line.extend_from_slice(b"{\"type\":\"header\",\"schema\":1,\"command\":");
@@ -81,7 +82,11 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
     line.extend_from_slice(b"}\n");
 }
 
-pub(super) fn summary(line: &mut Vec<u8>, summary: &ComparisonSummary) {
+pub(super) fn summary(
+    line: &mut Vec<u8>,
+    summary: &ComparisonSummary,
+    refused: Option<&MassChange>,
+) {
     line.extend_from_slice(b"{\"type\":\"summary\"");
     let mut number = |name: &str, value: u64| {
         // Writing to a Vec cannot fail.
@@ -101,6 +106,16 @@ pub(super) fn summary(line: &mut Vec<u8>, summary: &ComparisonSummary) {
     let _ = write!(line, ",\"complete\":{}", summary.complete);
     push_key(line, "result");
     push_str(line, summary.conclusion().name());
+    if let Some(refused) = refused {
+        let (changed, recorded) = (refused.changed, refused.recorded);
+        let _ = write!(
+            line,
+            ",\"refused\":{{\"changed\":{changed},\"recorded\":{recorded}"
+        );
+        push_key(line, "limit");
+        push_str(line, &refused.limit.to_string());
+        line.push(b'}');
+    }
     line.extend_from_slice(b"}\n");
 }
 

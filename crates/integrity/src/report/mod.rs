@@ -9,6 +9,8 @@ use std::io::{self, Write};
 use crate::change::Change;
 use crate::compare::summary::ComparisonSummary;
 use crate::fields::CompareRules;
+use crate::update::Updated;
+use crate::update::limit::MassChange;
 
 /// Format of changes.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -127,10 +129,27 @@ impl<W: Write> ChangeReport<W> {
     ///
     /// # Errors
     /// Fails if writing fails.
-    pub fn end(mut self, summary: &ComparisonSummary) -> io::Result<W> {
+    pub fn end(self, summary: &ComparisonSummary) -> io::Result<W> {
+        self.end_with(summary, None)
+    }
+
+    /// Writes the summary of an update, which says if that was refused, and returns the writer
+    /// unflushed.
+    ///
+    /// # Errors
+    /// Fails if writing fails.
+    pub fn end_update(self, updated: &Updated) -> io::Result<W> {
+        self.end_with(&updated.summary, updated.refused.as_ref())
+    }
+
+    fn end_with(
+        mut self,
+        summary: &ComparisonSummary,
+        refused: Option<&MassChange>,
+    ) -> io::Result<W> {
         self.write(|line, format| {
             if format == ChangeFormat::Json {
-                json::summary(line, summary);
+                json::summary(line, summary, refused);
             }
         })?;
         Ok(self.out)

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use bc_fs::caller::{Caller, FileOwner};
+use bc_fs::caller::{Caller, FIXED, FileOwner, FixedName};
 use bc_fs::dirfd;
 use bc_fs::meta;
 use bc_fs::mount::{Answer, Inodes, Links, Mounts, Shows, Traits};
@@ -15,7 +15,7 @@ use rustix::fs::{OFlags, StatxAttributes, fcntl_getfl};
 use rustix::io::Errno;
 
 use crate::act::symlink;
-use crate::check::denied::{FIXED, STUCK, denied};
+use crate::check::denied::denied;
 use crate::check::open_file::OpenFile;
 use crate::options::{PruneOptions, RunMode};
 use crate::skip::{Lack, Skip, Unable};
@@ -270,8 +270,6 @@ fn is_lack_of_reflinks(errno: Errno) -> bool {
     [Errno::OPNOTSUPP, Errno::NOTTY, Errno::INVAL, Errno::NOSYS].contains(&errno)
 }
 
-const MARKED: &str = "it is append-only or immutable (chattr)";
-
 /// Refuses steps that the kernel would refuse.
 pub(crate) fn check_permitted(
     caller: &Caller,
@@ -282,23 +280,22 @@ pub(crate) fn check_permitted(
     let immutable = StatxAttributes::IMMUTABLE;
     if *kind == StepKind::Reflink {
         return match target.marks.contains(immutable) {
-            true => Err(denied("dedupe", MARKED)),
+            true => Err(denied("dedupe", FixedName::OfMarkedFile.reason())),
             false => Ok(()),
         };
     }
     check_removable(caller, target)?;
-    let fixed = immutable | StatxAttributes::APPEND;
     let dir = target.dir.facts()?;
     if *kind != StepKind::Hardlink {
         return Ok(());
     }
-    if kept_file.marks.intersects(fixed) {
+    if kept_file.marks.intersects(FIXED) {
         let why = "the kept file is append-only or immutable (chattr)";
         return Err(denied("link", why));
     }
     // The temporary name is one of the kept file.
     if !caller.may_remove(&dir.stat, owner(kept_file)) {
-        return Err(denied("rename", STUCK));
+        return Err(denied("rename", FixedName::InStickyDir.reason()));
     }
     let why = "the kept file is another user's (fs.protected_hardlinks)";
     match may_link(caller, kept_file) {
@@ -309,18 +306,8 @@ pub(crate) fn check_permitted(
 
 /// Refuses to take a name from its directory where the kernel would.
 pub(crate) fn check_removable(caller: &Caller, target: &OpenFile) -> Result<(), Skip> {
-    let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
-    let dir = target.dir.facts()?;
-    if dir.marks.intersects(fixed) {
-        return Err(denied("rename", FIXED));
-    }
-    if target.marks.intersects(fixed) {
-        return Err(denied("rename", MARKED));
-    }
-    match caller.may_remove(&dir.stat, owner(target)) {
-        true => Ok(()),
-        false => Err(denied("rename", STUCK)),
-    }
+    let removable = caller.check_removable(target.dir.facts()?, target.marks, owner(target));
+    removable.map_err(|fixed| denied("rename", fixed.reason()))
 }
 
 /// The owner and the group of a file.
@@ -333,8 +320,7 @@ pub(crate) fn owner(file: &OpenFile) -> FileOwner {
 
 /// Returns true if the kernel would give the file another name for this process.
 pub(crate) fn is_linkable(caller: &Caller, file: &OpenFile) -> bool {
-    let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
-    !file.marks.intersects(fixed) && may_link(caller, file)
+    !file.marks.intersects(FIXED) && may_link(caller, file)
 }
 
 /// Returns true if the file may be given another name.

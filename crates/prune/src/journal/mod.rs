@@ -185,6 +185,20 @@ impl Journal {
         Ok(journal)
     }
 
+    /// Returns true if the journal at `path` records a step that was done, or may have been: undo
+    /// has work with it, or had. True as well where a line is damaged, and if cancelled.
+    ///
+    /// # Errors
+    /// If it cannot be read, is none, or is written by another run; if another user owns it or may
+    /// write it.
+    pub fn records_changes(path: impl AsRef<Path>, cancel: &Cancel) -> Result<bool, PathError> {
+        let steps = Steps::read(path.as_ref(), RunMode::DryRun, cancel)?;
+        Ok(steps.is_none_or(|steps| {
+            let mut all = steps.index.places.iter().enumerate();
+            !steps.index.damaged.is_empty() || all.any(|(at, _)| !steps.never_was(at))
+        }))
+    }
+
     /// Returns the path of the journal.
     pub fn path(&self) -> &Path {
         &self.path

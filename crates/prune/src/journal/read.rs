@@ -344,6 +344,12 @@ impl Steps {
         copy.is_some_and(|copy| copy.origin == CopyOrigin::Made)
     }
 
+    /// Returns true if the step with this place in the index was refused, and left nothing.
+    pub(crate) fn never_was(&self, at: usize) -> bool {
+        // A copy that was not withdrawn may still exist.
+        self.index.places[at].took_effect == Some(false) && !self.made_copy(at)
+    }
+
     /// The last step before the one with this place that moved a file to `path`, and its place; not
     /// one that found its copy there.
     pub(crate) fn moved_to(&self, path: &[u8], before: usize) -> Option<(usize, JournalStep)> {

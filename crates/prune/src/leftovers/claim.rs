@@ -10,15 +10,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bc_fs::call::{self, FailedCall, point};
-use bc_fs::caller::{Caller, FileOwner};
+use bc_fs::caller::{Caller, FIXED, FileOwner, FixedName};
 use bc_fs::meta;
 use bc_fs::mount::{Answer, Shows, basic_traits};
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity};
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, StatxAttributes, StatxFlags, flock};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, StatxFlags, flock};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::check::denied::{FIXED, STUCK, denied};
+use crate::check::denied::denied;
 use crate::skip::Skip;
 
 /// A lock on a directory, given up when dropped.
@@ -32,7 +32,7 @@ impl Claim {
     pub(crate) fn check_removable(&self, caller: &Caller, owner: FileOwner) -> Result<(), Skip> {
         match caller.may_remove(&self.stat, owner) {
             true => Ok(()),
-            false => Err(denied("rename", STUCK)),
+            false => Err(denied("rename", FixedName::InStickyDir.reason())),
         }
     }
 }
@@ -75,7 +75,7 @@ impl Blocked {
             return Err(not_permitted());
         }
         if only_grows(&opened) {
-            return Err(denied("rename", FIXED));
+            return Err(denied("rename", FixedName::InMarkedDir.reason()));
         }
         let mut waited = Duration::ZERO;
         loop {
@@ -153,9 +153,8 @@ fn open(dir: &OwnedFd) -> call::Result<OwnedFd> {
 /// Returns true if the directory is marked append-only or immutable, as far as the file system
 /// reports that.
 fn only_grows(dir: &OwnedFd) -> bool {
-    let marks = StatxAttributes::APPEND | StatxAttributes::IMMUTABLE;
     rustix::fs::statx(dir, c"", AtFlags::EMPTY_PATH, StatxFlags::empty())
-        .is_ok_and(|stat| stat.stx_attributes.intersects(marks))
+        .is_ok_and(|stat| stat.stx_attributes.intersects(FIXED))
 }
 
 /// Returns true if other machines may work on the file system too, without a lock taken here

@@ -175,6 +175,15 @@ impl UnsettledLeftover {
         let dir = dirfd::open_root(path).ok()?;
         (meta::stat(&dir).ok()?.id == self.dir).then_some(dir)
     }
+
+    /// Returns the reason to leave it where no run is at work.
+    pub(crate) fn why_left(&self) -> Skip {
+        match parse(self.name.as_bytes()) {
+            // One was when the directory was searched: the next search shows what the copy holds.
+            Some(name) if name.suffix == Suffix::Part => Skip::InUse,
+            _ => Skip::UnknownLeftover,
+        }
+    }
 }
 
 /// A copy that a killed run was making, and that can be removed without losing anything.

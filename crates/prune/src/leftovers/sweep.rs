@@ -220,16 +220,21 @@ impl PruneRun<'_> {
         for (name, removed) in leftovers::clear_probes(dir, remove) {
             swept.push((name, removed.map_err(Skip::from)));
         }
-        if !left.stages.is_empty()
-            && let Some(_claim) = claim::alone(dir)
-        {
-            // Listed again: now no run can make one.
-            for name in LeftFiles::of(dir).stages {
-                if meta::stat_at(dir, &name).is_ok_and(|stat| !self.stays(dir, &name, stat.id)) {
-                    let path = sibling(beside, name.as_bytes());
-                    let removed = self.remove_stage(dir, &name, &path, sources);
-                    swept.push((name, removed));
+        let mut unclaimed = Vec::new();
+        if !left.stages.is_empty() {
+            match claim::alone(dir) {
+                // Listed again: now no run can make one.
+                Some(_claim) => {
+                    for name in LeftFiles::of(dir).stages {
+                        let stat = meta::stat_at(dir, &name);
+                        if stat.is_ok_and(|stat| !self.stays(dir, &name, stat.id)) {
+                            let path = sibling(beside, name.as_bytes());
+                            let removed = self.remove_stage(dir, &name, &path, sources);
+                            swept.push((name, removed));
+                        }
+                    }
                 }
+                None => unclaimed = left.stages,
             }
         }
         for (name, removed) in swept {
@@ -238,7 +243,7 @@ impl PruneRun<'_> {
         // Marked originals are reported wherever a search finds them.
         let is_plain = |name: &CString| prune_names::aside_for(name.as_bytes()).is_none();
         let files = left.set_aside.into_iter().filter(is_plain);
-        for name in files.chain(left.others) {
+        for name in files.chain(left.others).chain(unclaimed) {
             if let Ok(stat) = meta::stat_at(dir, &name)
                 && !self.stays(dir, &name, stat.id)
             {
@@ -271,10 +276,7 @@ impl PruneRun<'_> {
             let Some(dir) = leftover.open_dir() else {
                 continue;
             };
-            // Where a run is at work it may be that run's.
-            let Some(_claim) = claim::alone(&dir) else {
-                continue;
-            };
+            let claim = claim::alone(&dir);
             let Ok(now) = meta::stat_at(&dir, &leftover.name) else {
                 continue;
             };
@@ -285,11 +287,13 @@ impl PruneRun<'_> {
                 .leads_to
                 .is_some_and(|to| unsettled.kept.contains(&to));
             let settled = match is_ours && now.stamp == leftover.stat.stamp {
+                // Where a run is at work it may be that run's.
+                _ if claim.is_none() => Err(Skip::InUse),
                 true => match self.options.mode {
                     RunMode::Execute => entry::unlink(&dir, &leftover.name).map_err(Skip::from),
                     RunMode::DryRun => Ok(()),
                 },
-                false => Err(Skip::UnknownLeftover),
+                false => Err(leftover.why_left()),
             };
             self.report_leftover(leftover.path, settled);
         }

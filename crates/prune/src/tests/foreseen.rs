@@ -3,9 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
-use bc_testkit::loop_disk;
+use bc_testkit::{Marked, loop_disk};
 
-use super::permitted::Marked;
 use super::undo_later::undo_as_foreseen;
 use super::*;
 

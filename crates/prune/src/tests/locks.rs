@@ -136,6 +136,10 @@ fn what_a_living_run_holds_is_left_alone() {
             let (summary, lines) = run(&tree, &options);
             assert_eq!(summary.leftovers, 0, "{action:?}: {lines:?}");
             assert_eq!(summary.errors, 0, "{action:?}: {lines:?}");
+            let in_use = lines
+                .iter()
+                .filter(|line| line.contains("in use by another"));
+            assert_eq!(in_use.count(), 3, "{action:?} {mode:?}: {lines:?}");
             assert_eq!(temporaries(tree.path()), theirs, "{action:?}: {lines:?}");
         }
         drop(lock);

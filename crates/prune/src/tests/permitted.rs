@@ -1,32 +1,9 @@
 //! Steps that the system will refuse are refused by a dry run as well.
 
-use std::process::Command;
+use bc_testkit::Marked;
 
 use super::undo_later::undo_as_foreseen;
 use super::*;
-
-/// A path with a flag of `chattr`, until dropped.
-pub(super) struct Marked(PathBuf, char);
-
-impl Marked {
-    /// `None` where there are no such flags, or this process may not set them.
-    pub(super) fn new(path: PathBuf, flag: char) -> Option<Marked> {
-        let marked = Marked(path, flag);
-        marked.set('+').then_some(marked)
-    }
-
-    fn set(&self, sign: char) -> bool {
-        let mut command = Command::new("chattr");
-        command.arg(format!("{sign}{}", self.1)).arg(&self.0);
-        command.output().is_ok_and(|out| out.status.success())
-    }
-}
-
-impl Drop for Marked {
-    fn drop(&mut self) {
-        self.set('-');
-    }
-}
 
 #[test]
 fn what_is_immutable_or_append_only() {

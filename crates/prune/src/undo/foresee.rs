@@ -11,6 +11,7 @@ use bc_digest::Digest;
 use bc_edit::metadata::FileMetadata;
 use bc_fs::Escaped;
 use bc_fs::call::FailedCall;
+use bc_fs::caller::{FIXED, FixedName};
 use bc_fs::dirfd;
 use bc_fs::meta;
 use bc_fs::mount::{Links, basic_traits};
@@ -27,7 +28,7 @@ use super::{NamedEntry, Original, Undo, UndoOutcome, UndoneStep, fewer_links, fi
 use crate::act::moving::relocate::{MoveMethod, apart};
 use crate::check::abilities;
 use crate::check::compare::mounts_differ;
-use crate::check::denied::{FIXED, denied};
+use crate::check::denied::denied;
 use crate::check::meta::{foresee, takes_attribute};
 use crate::check::open_file::OpenFile;
 use crate::journal::{JournalStep, Recorded};
@@ -104,8 +105,7 @@ impl Undo<'_> {
     /// its own one then.
     fn would_stage(&self, dir: Option<&OwnedFd>) -> Result<(), Skip> {
         self.would(dir)?;
-        let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
-        dir.map_or(Ok(()), |dir| check_marks(dir, fixed))
+        dir.map_or(Ok(()), |dir| check_marks(dir, FIXED))
     }
 
     /// Proves in a dry run that the file could lose its name.
@@ -388,7 +388,7 @@ impl Undo<'_> {
 /// Refuses a directory that has one of these marks.
 fn check_marks(dir: &OwnedFd, marks: StatxAttributes) -> Result<(), Skip> {
     match meta::stat_all(dir)?.marks.intersects(marks) {
-        true => Err(denied("rename", FIXED)),
+        true => Err(denied("rename", FixedName::InMarkedDir.reason())),
         false => Ok(()),
     }
 }

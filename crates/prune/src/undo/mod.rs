@@ -101,8 +101,7 @@ fn undo_counted(
         if cancel.is_cancelled() {
             break;
         }
-        // A copy that was not withdrawn may still exist.
-        let never = place.took_effect == Some(false) && !steps.made_copy(at);
+        let never = steps.never_was(at);
         if never && !steps.index.linked {
             continue;
         }

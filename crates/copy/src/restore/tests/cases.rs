@@ -3,15 +3,18 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::Algorithm;
 use bc_integrity::{CreateOptions, ManifestFile, RootCheck, XattrPolicy};
 use bc_pool::Cancel;
+use bc_testkit::{Marked, left_out};
 use bc_walk::job::{ErrorKind, Means};
 use rustix::fs::XattrFlags;
 
-use super::super::Loss;
-use super::Ground;
+use super::super::{Loss, RestoreEvent};
+use super::{Ground, with_work};
 use crate::{RestoreOptions, RestoreOutcome};
 
 /// A tree with a copy called `copy`.
@@ -49,6 +52,45 @@ fn damage_is_healed_and_kept_beside() {
     let again = ground.heal(&["copy"], |_| {});
     assert_eq!(again.0.wanted, 0, "{:#?}", again.1);
     assert_eq!(again.0.others, 2);
+}
+
+#[test]
+fn dry_runs_foresee_what_is_immutable_or_append_only() {
+    for (marked, refused) in [("root/a/one", 1), ("root/a", 3)] {
+        for flag in ['i', 'a'] {
+            let ground = Ground::new();
+            ground.write("root/a/one", "content of one");
+            ground.write("root/a/two", "the content of two");
+            ground.write("root/other", "something else");
+            symlink("one", ground.at("root/a/link")).unwrap();
+            ground.record();
+            ground.copy("root", "copy");
+            ground.damage("root/a/one");
+            ground.damage("root/other");
+            for path in ["root/a/two", "root/a/link"] {
+                fs::remove_file(ground.at(path)).unwrap();
+            }
+            let before = ground.text("root/a/one");
+            let Some(_mark) = Marked::new(ground.at(marked), flag) else {
+                return left_out("chattr does not work here");
+            };
+            let (dry, foreseen) = ground.heal(&["copy"], |options| options.dry_run = true);
+            let (done, reported) = ground.heal(&["copy"], |_| {});
+            let context = format!("{marked} +{flag}: {foreseen:#?} {reported:#?}");
+            let failed = |lines: &[String]| -> Vec<String> {
+                let lines = lines.iter().filter(|line| line.starts_with('x'));
+                lines.cloned().collect()
+            };
+            assert_eq!(failed(&foreseen), failed(&reported), "{context}");
+            assert_eq!((dry.failed, done.failed), (refused, refused), "{context}");
+            assert_eq!(done.repaired, 4 - refused, "{context}");
+            let reasons = failed(&reported).into_iter();
+            for line in reasons {
+                assert!(line.contains("append-only or immutable"), "{context}");
+            }
+            assert_eq!(ground.text("root/a/one"), before, "{context}");
+        }
+    }
 }
 
 #[test]
@@ -139,6 +181,58 @@ fn copies_are_compared() {
 }
 
 /// Trees in one another, in both directions, and the tree itself.
+/// Copies that do not do, and the search, are not counted among the repairs.
+#[test]
+fn progress_never_passes_its_total() {
+    let ground = Ground::new();
+    ground.write("root/a", vec![1; 300_000]);
+    ground.write("root/b", vec![2; 300_000]);
+    ground.write("root/c", vec![3; 300_000]);
+    ground.record();
+    for (name, content) in [("a", 9), ("b", 2), ("c", 8)] {
+        ground.write(&format!("first/{name}"), vec![content; 300_000]);
+        ground.write(&format!("second/{name}"), vec![7; 300_000]);
+    }
+    ground.write("second/elsewhere", vec![1; 300_000]);
+    for name in ["a", "b", "c"] {
+        ground.damage(&format!("root/{name}"));
+    }
+    let manifest = ManifestFile::open(ground.at("m")).unwrap();
+    let root = ground.at("root");
+    let mut options = RestoreOptions::new(root.as_os_str(), &manifest);
+    options.from = ["first", "second"]
+        .map(|path| ground.at(path).into())
+        .into();
+    let phases = Mutex::new(Vec::new());
+    let restored = with_work(&Cancel::new(), |work| {
+        let progress = work.progress;
+        let counts = || [&progress.files, &progress.bytes].map(|count| count.load(Relaxed));
+        let report = |event: RestoreEvent<'_>| {
+            let mut phases = phases.lock().unwrap();
+            if let RestoreEvent::Begins { what, files, bytes } = event {
+                phases.push((what, [files, bytes], counts()));
+            }
+            let Some((what, totals, begun)) = phases.last() else {
+                return;
+            };
+            for ((now, begun), total) in counts().into_iter().zip(begun).zip(totals) {
+                assert!(now.saturating_sub(*begun) <= *total, "{what}: {event:?}");
+            }
+        };
+        super::super::restore(&options, work, &report)
+    });
+    let restored = restored.unwrap();
+    assert_eq!((restored.repaired, restored.missing), (2, 1));
+    let phases = phases.into_inner().unwrap().into_iter();
+    let phases: Vec<_> = phases.map(|(what, totals, _)| (what, totals)).collect();
+    let expected = [
+        ("restore", [3, 900_000]),
+        ("search", [7, 2_100_000]),
+        ("restore", [2, 600_000]),
+    ];
+    assert_eq!(phases, expected);
+}
+
 #[test]
 fn trees_within_each_other() {
     let ground = ground();

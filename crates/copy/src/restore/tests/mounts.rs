@@ -86,13 +86,14 @@ fn heal(
     let mut options = RestoreOptions::new(root.as_os_str(), &manifest);
     options.from = vec![ground.at("copy").into()];
     let reported = std::sync::Mutex::new(Told::new());
+    let once = std::sync::Once::new();
     let report = |event: RestoreEvent<'_>| {
         if let RestoreEvent::Begins {
             what: "restore", ..
         } = event
             && !early
         {
-            run(ground, line);
+            once.call_once(|| run(ground, line));
         }
         reported.lock().unwrap().extend(words(event));
     };
