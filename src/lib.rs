@@ -143,7 +143,7 @@ pub use bc_hash::{HashOptions, Hashed, HashedFile};
 #[cfg(feature = "integrity")]
 #[doc(inline)]
 pub use bc_integrity::{
-    Change, ChangeLimit, Class, CompareMode, CompareRules, ComparisonSummary, Conclusion,
+    AcceptOptions, Acceptance, Change, ChangeLimit, Class, CompareMode, CompareRules, ComparisonSummary, Conclusion,
     CreateOptions, Ctime, Damaged, DiffOptions, Difference, Field, Fields, ManifestFile,
     MassChange, Origin, Overwrite, Reread, RootCheck, TreeOptions, UnknownChangeLimit,
     UnknownReread, UpdateOptions, Value, Verification, VerifyOptions, WrittenManifest, XattrPolicy,

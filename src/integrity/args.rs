@@ -46,6 +46,8 @@ pub enum IntegrityCommand {
     Diff(Box<DiffArgs>),
     /// Refresh a manifest in place, reading only what changed
     Update(Box<UpdateArgs>),
+    /// Record single files as they are now, after you judged them right
+    Accept(Box<AcceptArgs>),
     /// Write a manifest in the format of another tool
     Export(Box<ExportArgs>),
     /// Make a manifest from the file of another tool
@@ -228,6 +230,8 @@ pub struct UpdateArgs {
     #[arg(add = Configurable, long, value_name = "N|P%")]
     pub max_changed: Option<ChangeLimit>,
     /// Record the present content of damaged and possibly damaged files as correct
+    ///
+    /// 'bc integrity accept' does so for single files.
     #[arg(long)]
     pub accept_damaged: bool,
     /// Accept a truncated manifest, or continue where the root or a disk below it looks unmounted or is
@@ -240,6 +244,48 @@ pub struct UpdateArgs {
     /// Its manifest, rewritten atomically
     #[arg(value_name = "MANIFEST")]
     pub manifest: PathBuf,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Arguments of `bc integrity accept`.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  bc integrity accept --dry-run /srv srv.jsonl mail/inbox      what would be recorded
+  bc integrity accept /srv srv.jsonl mail/inbox 'a file.txt'
+
+For files that verify reports as damaged and that are right as they are: edits with the old time, damage that \
+you accept. Digest and metadata of exactly these files and links are recorded as they are now; the lines of all other \
+entries stay byte for byte. Old and new values are printed before the manifest is replaced.
+
+Exit codes: 0 all were accepted; 1 some were not: they are not in the manifest or not in the tree, are directories, or \
+could not be read; 2 refused or impossible; 130 or 143 ended by SIGINT or SIGTERM.")]
+pub struct AcceptArgs {
+    /// text or json
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        value_parser = one_of(ChangeFormat::ALL, ChangeFormat::name),
+        hide_possible_values = true
+    )]
+    pub format: ChangeFormat,
+    /// Only report what would be recorded: the files are read, nothing is written
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Continue where ROOT is another directory or disk than the manifest was made of
+    #[arg(long)]
+    pub force: bool,
+    /// The directory
+    #[arg(value_name = "ROOT")]
+    pub root: OsString,
+    /// Its manifest, rewritten atomically
+    #[arg(value_name = "MANIFEST")]
+    pub manifest: PathBuf,
+    /// Files and links to accept, relative to ROOT, as verify prints them
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<OsString>,
     #[command(flatten)]
     pub common: Common,
 }

@@ -87,7 +87,7 @@ fn damage_needs_to_be_accepted() {
 }
 
 /// Names and contents of a directory.
-fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
+pub fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let read = |name: String| {
         // The tree itself lies there, too.
         let content = std::fs::read(dir.join(&name)).unwrap_or_default();
@@ -261,7 +261,7 @@ fn killed_at_any_moment_the_manifest_is_whole() {
 }
 
 /// Kills `bc` with this line, later in every round; returns how often it was still running.
-fn killed(t: &TestTree, line: &str, rounds: u32, mut check: impl FnMut()) -> usize {
+pub fn killed(t: &TestTree, line: &str, rounds: u32, mut check: impl FnMut()) -> usize {
     let mut moments = 0;
     for round in 0..rounds {
         let mut child = t

@@ -101,6 +101,7 @@ mod injected_errors;
 mod inode_flags;
 mod install;
 mod integrity;
+mod integrity_accept;
 mod integrity_directories;
 mod integrity_doubts;
 mod integrity_foreign;

@@ -29,6 +29,7 @@
 //! - [`VerifyOptions`] compare a tree with its manifest, [`DiffOptions`] two manifests,
 //!   [`UpdateOptions`] refresh a manifest in place. Each gives [`Change`]s in path order
 //!   and returns a [`Verification`].
+//! - [`AcceptOptions`] record single entries as they are now, after a person judged them right.
 //! - The command `bc` has more below them: runs that resume, reports as text and JSON, and the
 //!   formats of sha256sum, hashdeep and mtree.
 //!
@@ -127,6 +128,10 @@ pub use job::working;
 pub use options::{Job, Reading, WalkObserver, Work};
 pub use options::{MissingMounts, RootCheck, TreeOptions, XattrPolicy};
 pub use place::Origin;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use update::accept::accept_reported;
+pub use update::accept::{AcceptOptions, Acceptance};
 pub use update::limit::{ChangeLimit, MassChange, UnknownChangeLimit};
 pub use update::reread::{Reread, UnknownReread};
 pub use update::{Damaged, UpdateOptions};

@@ -195,6 +195,30 @@ pub const CASES: &[Case] = &[
             .code(0)
             .stderr_has("truncated");
     }),
+    ("integrity accept", "format", |g| {
+        g.t.write("d/a.c", "edited");
+        let text = g.bc("integrity accept --format=json d m.jsonl a.c").text();
+        assert!(text.contains("\"command\":\"accept\""), "{text}");
+        g.bc("integrity accept --format=html d m.jsonl a.c").code(2);
+    }),
+    ("integrity accept", "dry-run", |g| {
+        g.damage("d/a.c");
+        g.bc("integrity accept --dry-run d m.jsonl a.c")
+            .code(0)
+            .stdout_has("would accept a.c: digest: ");
+        g.bc("integrity verify d m.jsonl").code(3);
+        g.bc("integrity accept d m.jsonl a.c")
+            .code(0)
+            .stdout_has("accepted a.c: digest: ");
+        g.bc("integrity verify d m.jsonl").code(0);
+    }),
+    ("integrity accept", "force", |g| {
+        g.t.run("cp").args(["-a", "d", "moved"]).go().code(0);
+        g.bc("integrity accept moved m.jsonl a.c")
+            .code(2)
+            .stderr_has("--force");
+        g.bc("integrity accept --force moved m.jsonl a.c").code(0);
+    }),
     ("integrity restore", "from", |g| {
         g.damage("d/a.c");
         // Nothing else of the tree is a copy unless it is named.
