@@ -7,7 +7,7 @@ use bc_digest::Algorithm;
 use bc_fleet::sql::{Engine, Query};
 use bc_integrity::fields::CompareMode;
 use bc_integrity::report::ChangeFormat;
-use bc_integrity::{ChangeLimit, Foreign};
+use bc_integrity::{ChangeLimit, Foreign, Sample};
 use bc_walk::Shard;
 use clap::{Args, Parser, Subcommand};
 
@@ -105,6 +105,7 @@ pub struct ManifestArgs {
 Examples:
   bc integrity verify /srv srv.jsonl                 silent if nothing differs
   bc integrity verify --mode=meta /srv srv.jsonl     quick: reads no content
+  bc integrity verify --sample=5% /srv srv.jsonl     reads a random twentieth, and compares all metadata
   bc integrity verify --ignore=uid,gid /mnt/restored srv.jsonl
   bc integrity verify --format=html --output=srv.html /srv srv.jsonl
 
@@ -135,6 +136,13 @@ pub struct VerifyArgs {
     /// Fields that may differ, separated by commas (e.g. uid,gid,mtime); given, it replaces the default
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     pub ignore: Vec<String>,
+    /// Read a random part of the files only, by bytes: 5% or 0.05
+    ///
+    /// Each run reads another part. Files that look changed are read in any case, and so are those that the
+    /// manifest notes as damaged or unreadable; all others are compared by metadata only. A large file is read as
+    /// a whole or not at all, and no oftener than others: several runs have the part on average.
+    #[arg(long, value_name = "PART")]
+    pub sample: Option<Sample>,
     /// Stop at the first difference
     #[arg(long)]
     pub fail_fast: bool,

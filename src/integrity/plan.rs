@@ -61,8 +61,12 @@ pub fn verify<'a>(
     session: &Session,
     manifest: &'a ManifestFile,
 ) -> Outcome<VerifyOptions<'a>> {
+    if args.sample.is_some() && args.mode == CompareMode::Meta {
+        return Err(session.fatal("--sample: --mode=meta reads no content"));
+    }
     Ok(VerifyOptions::new(&args.root, manifest)
         .rules(rules(args.mode, &args.ignore, session)?)
+        .sample(args.sample)
         .detail(match args.fail_fast {
             true => Detail::First,
             false => detail(session),

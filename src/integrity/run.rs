@@ -135,7 +135,9 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
     };
     warn(&session, &verified.problems);
     count_read(&mut session, &verified.totals, "Files read.");
+    let sampled = super::words::sampled(&verified.summary);
     let exit = conclude(&mut session, output, &verified.summary);
+    sampled.iter().for_each(|text| session.report.summary(text));
     if exit == Exit::Done {
         let entries = counted(verified.summary.new, "entry", "entries");
         let read = size(verified.totals.read.bytes);

@@ -113,6 +113,7 @@ mod integrity_mounts;
 mod integrity_names;
 mod integrity_parts;
 mod integrity_places;
+mod integrity_sample;
 mod integrity_shards;
 mod integrity_swaps;
 mod integrity_trouble;

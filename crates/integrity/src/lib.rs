@@ -95,7 +95,7 @@ pub use change::{Change, Class, Ctime, Difference};
 /// Internal to bit-crafts, without a promise of stability.
 #[doc(hidden)]
 pub use compare::known_damage::{is_second, second_ending};
-pub use compare::summary::{ComparisonSummary, Conclusion};
+pub use compare::summary::{ComparisonSummary, Conclusion, FileTotals};
 pub use compare::{Detail, Renames};
 pub use create::{CreateOptions, Overwrite};
 /// Internal to bit-crafts, without a promise of stability.
@@ -134,6 +134,7 @@ pub use update::accept::accept_reported;
 pub use update::accept::{AcceptOptions, Acceptance};
 pub use update::limit::{ChangeLimit, MassChange, UnknownChangeLimit};
 pub use update::reread::{Reread, UnknownReread};
+pub use update::sample::{Sample, UnknownSample};
 pub use update::{Damaged, UpdateOptions};
 /// Internal to bit-crafts, without a promise of stability.
 #[doc(hidden)]

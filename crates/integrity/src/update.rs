@@ -6,12 +6,13 @@
 //! while the files are being read.
 
 pub(crate) mod accept;
-mod first_pass;
+pub(crate) mod first_pass;
 pub(crate) mod limit;
 mod locked;
 mod output;
 mod renames;
 pub(crate) mod reread;
+pub(crate) mod sample;
 mod second_pass;
 
 use std::ffi::OsStr;
@@ -208,7 +209,15 @@ pub fn update_reported(
     refuse_root(&tree, manifest, what.root, what.root_check)?;
 
     let elsewhere = is_elsewhere(&tree, &header);
-    let mut plan = plan(old, manifest, &tree, elsewhere, options.xattrs, what, work)?;
+    let mut plan = plan(
+        old,
+        manifest,
+        &tree,
+        elsewhere,
+        options.xattrs,
+        what.into(),
+        work,
+    )?;
     plan.renames.settle(|| manifest.again(what.trust))?;
     if let Some(why) = place::why_suspicious(&tree, &header, elsewhere)
         && what.root_check == RootCheck::Careful

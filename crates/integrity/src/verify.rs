@@ -1,5 +1,6 @@
 //! `verify`: compares a tree with its manifest.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,12 +15,12 @@ use crate::absence::MountGuard;
 use crate::absence::Unmounted;
 use crate::compare::known_damage::KnownDamage;
 use crate::compare::soundness::{Soundness, reported_of_sound};
-use crate::compare::summary::ComparisonSummary;
+use crate::compare::summary::{ComparisonSummary, FileTotals};
 use crate::compare::{Comparison, Detail, Renames, Sink};
 use crate::error::write_failed;
 use crate::fields::{CompareRules, Field};
 use crate::input::passing::LineRun;
-use crate::input::stream::Prefetch;
+use crate::input::stream::{ManifestStream, Prefetch};
 use crate::input::{ManifestFile, Trust};
 use crate::options::{MissingMounts, RootCheck, Work};
 use crate::place::{is_elsewhere, refuse_part, refuse_root, refused, tree_options, why_suspicious};
@@ -27,7 +28,10 @@ use crate::reliability::Hints;
 use crate::sides::{Pair, Receiver, Sides};
 use crate::tree::Tree;
 use crate::tree::hashing::{hash_options, is_read};
-use crate::tree::loader::EntryLoader;
+use crate::tree::loader::{EntryLoader, LoadedEntry};
+use crate::update::first_pass::{FirstPassOptions, ReadNoted, plan};
+use crate::update::reread::Files;
+use crate::update::sample::Sample;
 use std::ops::ControlFlow;
 
 /// Options of a verification.
@@ -50,6 +54,10 @@ pub struct VerifyOptions<'a> {
     pub root_check: RootCheck,
     /// Treatment of a recorded mount below the root that is missing.
     pub missing_mounts: MissingMounts,
+    /// Random part of the unchanged files whose content is read; `None`: all. Files that look changed
+    /// by their metadata are read in any case, and so are those that the manifest notes as damaged or
+    /// unreadable. The others are compared by metadata only.
+    pub sample: Option<Sample>,
     /// Files that are not reported, beside the manifest: those that the caller writes to.
     pub leave_out: &'a [OwnFile],
 }
@@ -69,6 +77,7 @@ impl<'a> VerifyOptions<'a> {
             trust: Trust::default(),
             root_check: RootCheck::default(),
             missing_mounts: MissingMounts::default(),
+            sample: None,
             leave_out: &[],
         }
     }
@@ -82,6 +91,7 @@ bc_fs::setters! {
     renames: Renames,
     trust: Trust,
     root_check: RootCheck,
+    sample: Option<Sample>,
     leave_out: &'a [OwnFile],
 }
 
@@ -105,13 +115,21 @@ pub struct Verified {
 /// walk options are the manifest's.
 ///
 /// # Errors
-/// Fails if the manifest is damaged, if the root looks unmounted, if a write fails or the run is
-/// cancelled.
+/// Fails if the manifest is damaged, if the root looks unmounted, if a sample is no part or no content
+/// is compared, if a write fails or the run is cancelled.
 pub fn verify(
     what: &VerifyOptions<'_>,
     work: &Work<'_>,
     sink: &mut Sink<'_>,
 ) -> Result<Verified, Error> {
+    let reads = what.rules.compares(Field::Digest, Kind::File);
+    if let Some(sample) = what.sample {
+        sample.check()?;
+        if !reads {
+            let text = "a sample of the content cannot be read where none is compared";
+            return Err(Error::usage(text));
+        }
+    }
     let mut old = what.manifest.stream(what.trust, Prefetch::beside(work))?;
     let header = old.header().clone();
     let algorithm = what.manifest.algorithm_of(&header)?;
@@ -119,11 +137,9 @@ pub fn verify(
     let options = tree_options(&header, what.trust)?;
     let own = what.manifest.own_file();
     let leave_out: Vec<OwnFile> = own.iter().chain(what.leave_out).cloned().collect();
-    let reads = what.rules.compares(Field::Digest, Kind::File);
-    let file_stats = if reads {
-        FileStats::Left
-    } else {
-        FileStats::Walked
+    let file_stats = match reads && what.sample.is_none() {
+        true => FileStats::Left,
+        false => FileStats::Walked,
     };
     let tree = Tree::walk(what.root, &options, file_stats, &leave_out, work);
     // A bad manifest is the more important error.
@@ -131,6 +147,17 @@ pub fn verify(
     let tree = tree?;
     refuse_root(&tree, what.manifest, what.root, what.root_check)?;
     let scope = scope.map(|scope| Scoped::new(scope, &tree));
+    // Entries outside of the scope are neither read nor joined by what the walk knows of them.
+    let asked = |id: EntryId| scope.as_ref().is_none_or(|scope| scope.asks(id));
+    let is_elsewhere = is_elsewhere(&tree, &header);
+    let sampled = match what.sample {
+        Some(sample) => {
+            let sampled = SampledFiles::choose(sample, what, old, &tree, is_elsewhere, work)?;
+            old = what.manifest.again(what.trust)?;
+            Some(sampled)
+        }
+        None => None,
+    };
 
     let soundness = Soundness::of(what.manifest, what.trust);
     let manifests = [&soundness];
@@ -139,7 +166,6 @@ pub fn verify(
     let mut comparison = Comparison::new(what.rules, what.detail, &mut told)
         .renames(what.renames)
         .knowing(&known);
-    let is_elsewhere = is_elsewhere(&tree, &header);
     let suspicious = why_suspicious(&tree, &header, is_elsewhere)
         .filter(|_| what.root_check == RootCheck::Careful);
     if suspicious.is_some() {
@@ -152,13 +178,13 @@ pub fn verify(
         guard: MountGuard::new(what.root, what.missing_mounts, what.root_check, &header),
         hints: Hints::new(&tree, is_elsewhere, &header, work.cancel),
         scope: scope.as_ref(),
+        sampled: sampled.as_ref(),
     };
     let mut loader = EntryLoader::new(&tree, options.xattrs, what.manifest.directory(), work);
     let mut totals = Totals::default();
-    // Entries outside of the scope are neither read nor joined by what the walk knows of them.
     if reads {
-        let asked = |id: EntryId| scope.as_ref().is_none_or(|scope| scope.asks(id));
-        let wanted = |id| is_read(&tree, id) && asked(id);
+        let is_chosen = |id| sampled.as_ref().is_none_or(|sampled| sampled.reads(id));
+        let wanted = |id| is_read(&tree, id) && asked(id) && is_chosen(id);
         let hash = hash_options(&tree, wanted, algorithm, work)?;
         let mut flow = ControlFlow::Continue(());
         totals = hash_in_order(
@@ -204,6 +230,7 @@ pub fn verify(
     let summary = comparison.finish(hints);
     let mut summary = summary.map_err(|error| write_failed(&error))?;
     (summary.files_read, summary.bytes_read) = (totals.read.files, totals.read.bytes);
+    summary.sampled_of = sampled.map(|_| FileTotals::of(&tree, asked));
     let skipped = tree.listing.skipped().clone();
     Ok(Verified {
         summary,
@@ -269,6 +296,58 @@ struct TreeComparison<'a, 's> {
     guard: MountGuard<'a>,
     hints: Hints<'a>,
     scope: Option<&'a Scoped>,
+    sampled: Option<&'a SampledFiles>,
+}
+
+/// The files that are read, where not all are.
+struct SampledFiles(Vec<bool>);
+
+impl SampledFiles {
+    /// Chooses files that look changed, or that `old` notes as damaged or unreadable, and some of the
+    /// others.
+    fn choose(
+        sample: Sample,
+        what: &VerifyOptions<'_>,
+        old: ManifestStream,
+        tree: &Tree,
+        is_elsewhere: bool,
+        work: &Work<'_>,
+    ) -> Result<SampledFiles, Error> {
+        let xattrs = tree_options(old.header(), what.trust)?.xattrs;
+        let options = FirstPassOptions {
+            noted: ReadNoted::All,
+            candidates: true,
+            trust: what.trust,
+            root_check: what.root_check,
+            now: i64::MAX,
+        };
+        let manifest = what.manifest;
+        let mut plan = plan(old, manifest, tree, is_elsewhere, xattrs, options, work)?;
+        let candidates = std::mem::take(&mut plan.candidates);
+        let candidates = candidates.iter().map(|candidate| candidate.entry).collect();
+        for id in sample.choose(candidates, &tree.listing) {
+            plan.read(id);
+        }
+        Ok(SampledFiles(plan.wanted))
+    }
+
+    fn reads(&self, id: EntryId) -> bool {
+        self.0[id.0 as usize]
+    }
+}
+
+impl FileTotals {
+    /// Counts the files among these entries, as those that are read are counted.
+    fn of(tree: &Tree, asked: impl Fn(EntryId) -> bool) -> FileTotals {
+        let (mut totals, mut linked) = (FileTotals::default(), HashSet::new());
+        let listing = &tree.listing;
+        for id in listing.ids().filter(|id| is_read(tree, *id) && asked(*id)) {
+            if Files::linked(listing, id).is_none_or(|file| linked.insert(file)) {
+                totals.bytes += Files::size(listing, id);
+            }
+        }
+        totals
+    }
 }
 
 impl Receiver for TreeComparison<'_, '_> {
@@ -283,7 +362,10 @@ impl Receiver for TreeComparison<'_, '_> {
                 mut old,
                 new,
             } => {
-                let compared = new.compared();
+                let mut compared = new.compared();
+                if self.is_left_unread(new) {
+                    compared.digest = old.digest;
+                }
                 self.hints
                     .mark_unsteady(&mut old, &compared, new, entry.verified_at);
                 self.guard.see(self.tree, entry, new);
@@ -305,5 +387,14 @@ impl Receiver for TreeComparison<'_, '_> {
         };
         reported.map_err(|error| write_failed(&error))?;
         Ok(self.comparison.flow())
+    }
+}
+
+impl TreeComparison<'_, '_> {
+    /// True for a file that is not in the sample: its content is taken to be the recorded one.
+            totals.files += 1;
+    fn is_left_unread(&self, new: &LoadedEntry<'_>) -> bool {
+        let reads = self.sampled.zip(new.id).map(|(of, id)| of.reads(id));
+        new.view.kind == Kind::File && new.view.error.is_none() && reads == Some(false)
     }
 }

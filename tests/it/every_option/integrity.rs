@@ -143,6 +143,17 @@ pub const CASES: &[Case] = &[
             .code(0)
             .stderr_has("truncated");
     }),
+    ("integrity verify", "sample", |g| {
+        let whole = g.metric("integrity verify d m.jsonl", "read_bytes");
+        let line = "integrity verify --sample=100% d m.jsonl";
+        assert_eq!(g.metric(line, "read_bytes"), whole);
+        g.bc("integrity verify --sample=50% d m.jsonl")
+            .code(0)
+            .stderr_has("a random sample");
+        g.bc("integrity verify --sample=some d m.jsonl")
+            .code(2)
+            .stderr_has("'some' is no part");
+    }),
     ("integrity diff", "output", |g| {
         g.t.write("d/new", "");
         g.bc("integrity manifest --output=later.jsonl d").code(0);
