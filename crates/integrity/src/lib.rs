@@ -79,6 +79,7 @@ mod foreign;
 mod input;
 mod job;
 mod judge;
+mod last_read;
 mod options;
 mod place;
 mod reliability;
@@ -123,6 +124,9 @@ pub use job::Verification;
 /// Internal to bit-crafts, without a promise of stability.
 #[doc(hidden)]
 pub use job::working;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use last_read::{LastRead, ReadTimes};
 /// Internal to bit-crafts, without a promise of stability.
 #[doc(hidden)]
 pub use options::{Job, Reading, WalkObserver, Work};

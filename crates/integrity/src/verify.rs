@@ -11,8 +11,7 @@ use bc_manifest::integrity::{Header, Kind, Scope};
 use bc_walk::job::Error;
 use bc_walk::{EntryId, FileStats, OwnFile, Skipped};
 
-use crate::absence::MountGuard;
-use crate::absence::Unmounted;
+use crate::absence::{Absence, MountGuard, Unmounted};
 use crate::compare::known_damage::KnownDamage;
 use crate::compare::soundness::{Soundness, reported_of_sound};
 use crate::compare::summary::{ComparisonSummary, FileTotals};
@@ -22,6 +21,7 @@ use crate::fields::{CompareRules, Field};
 use crate::input::passing::LineRun;
 use crate::input::stream::{ManifestStream, Prefetch};
 use crate::input::{ManifestFile, Trust};
+use crate::last_read::{LastRead, ReadTimes, made, recorded};
 use crate::options::{MissingMounts, RootCheck, Work};
 use crate::place::{is_elsewhere, refuse_part, refuse_root, refused, tree_options, why_suspicious};
 use crate::reliability::Hints;
@@ -58,6 +58,11 @@ pub struct VerifyOptions<'a> {
     /// by their metadata are read in any case, and so are those that the manifest notes as damaged or
     /// unreadable. The others are compared by metadata only.
     pub sample: Option<Sample>,
+    /// Times to count at which contents were read last, by this run or before.
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
+    pub read_times: Option<ReadTimes>,
     /// Files that are not reported, beside the manifest: those that the caller writes to.
     pub leave_out: &'a [OwnFile],
 }
@@ -78,6 +83,7 @@ impl<'a> VerifyOptions<'a> {
             root_check: RootCheck::default(),
             missing_mounts: MissingMounts::default(),
             sample: None,
+            read_times: None,
             leave_out: &[],
         }
     }
@@ -92,6 +98,9 @@ bc_fs::setters! {
     trust: Trust,
     root_check: RootCheck,
     sample: Option<Sample>,
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
+    read_times: Option<ReadTimes>,
     leave_out: &'a [OwnFile],
 }
 
@@ -109,6 +118,8 @@ pub struct Verified {
     pub directories: u64,
     /// Totals of the files that were read.
     pub totals: Totals,
+    /// Times at which the contents were read last, if [they were asked for](VerifyOptions::read_times).
+    pub last_read: LastRead,
 }
 
 /// Compares a tree with its manifest and passes the changes to `sink` in path order. Algorithm and
@@ -179,6 +190,11 @@ pub fn verify(
         hints: Hints::new(&tree, is_elsewhere, &header, work.cancel),
         scope: scope.as_ref(),
         sampled: sampled.as_ref(),
+        reading: what.read_times.map(|times| LastReadCount {
+            times,
+            made: made(&header),
+            last: LastRead::default(),
+        }),
     };
     let mut loader = EntryLoader::new(&tree, options.xattrs, what.manifest.directory(), work);
     let mut totals = Totals::default();
@@ -206,7 +222,10 @@ pub fn verify(
     } else {
         // Nothing is read, and what is kept has to fit all the same.
         hash_options(&tree, |_| false, algorithm, work)?;
-        let counts = scope.is_none() && what.trust == Trust::Checked && what.detail != Detail::All;
+        let counts = scope.is_none()
+            && what.trust == Trust::Checked
+            && what.detail != Detail::All
+            && what.read_times.is_none();
         let same = match counts {
             true => sides.find_same(&loader, what.manifest, work)?,
             false => Arc::default(),
@@ -218,6 +237,7 @@ pub fn verify(
         mut comparison,
         hints,
         guard,
+        reading,
         ..
     } = verification;
     guard.conclude()?;
@@ -238,6 +258,7 @@ pub fn verify(
         skipped,
         directories: tree.listing.directories(),
         totals,
+        last_read: reading.map(|reading| reading.last).unwrap_or_default(),
     })
 }
 
@@ -297,6 +318,36 @@ struct TreeComparison<'a, 's> {
     hints: Hints<'a>,
     scope: Option<&'a Scoped>,
     sampled: Option<&'a SampledFiles>,
+    reading: Option<LastReadCount>,
+}
+
+/// Count of the times at which contents were read last.
+struct LastReadCount {
+    times: ReadTimes,
+    /// Time at which the manifest was made.
+    made: Option<i64>,
+    last: LastRead,
+}
+
+impl LastReadCount {
+    /// Counts a path of either side, or of both.
+    fn see(&mut self, pair: &Pair<'_>) {
+        let (entry, new) = match pair {
+            Pair::Both { entry, new, .. } => (Some(*entry), Some(*new)),
+            Pair::Added { new, .. } => (None, Some(*new)),
+            Pair::Gone(_, Absence::Removed | Absence::LeftOut) => return,
+            Pair::Gone(entry, _) => (Some(*entry), None),
+        };
+        let is_file = |kind| kind == Kind::File;
+        let read = new.filter(|new| is_file(new.view.kind) && new.view.digest.is_some());
+        if let Some(new) = read {
+            self.last
+                .add(Some(self.times.now), new.view.size, self.times);
+        } else if let Some(entry) = entry.filter(|entry| is_file(entry.kind)) {
+            self.last
+                .add(recorded(entry, self.made), entry.size(), self.times);
+        }
+    }
 }
 
 /// The files that are read, where not all are.
@@ -342,6 +393,7 @@ impl FileTotals {
         let (mut totals, mut linked) = (FileTotals::default(), HashSet::new());
         let listing = &tree.listing;
         for id in listing.ids().filter(|id| is_read(tree, *id) && asked(*id)) {
+            totals.files += 1;
             if Files::linked(listing, id).is_none_or(|file| linked.insert(file)) {
                 totals.bytes += Files::size(listing, id);
             }
@@ -356,6 +408,9 @@ impl Receiver for TreeComparison<'_, '_> {
     }
 
     fn pair(&mut self, pair: Pair<'_>) -> Result<ControlFlow<()>, Error> {
+        if let Some(reading) = &mut self.reading {
+            reading.see(&pair);
+        }
         let reported = match pair {
             Pair::Both {
                 entry,
@@ -392,7 +447,6 @@ impl Receiver for TreeComparison<'_, '_> {
 
 impl TreeComparison<'_, '_> {
     /// True for a file that is not in the sample: its content is taken to be the recorded one.
-            totals.files += 1;
     fn is_left_unread(&self, new: &LoadedEntry<'_>) -> bool {
         let reads = self.sampled.zip(new.id).map(|(of, id)| of.reads(id));
         new.view.kind == Kind::File && new.view.error.is_none() && reads == Some(false)
