@@ -89,6 +89,9 @@ Examples:
   bc hash --dirs --relative /srv | head -n 1          the same on two hosts: the trees are equal")]
 pub struct HashArgs {
     /// Algorithms, separated by commas; each file is read once
+    ///
+    /// The program of each algorithm checks the lists. xxhsum does so for xxh128 from version 0.8.0 on, and for xxh3
+    /// from 0.8.3 on, or from 0.8.1 on with --format=bsd.
     #[arg(
         add = Configurable,
         short = 't',
