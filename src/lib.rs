@@ -142,10 +142,11 @@ pub use bc_hash::{HashOptions, Hashed, HashedFile};
 #[cfg(feature = "integrity")]
 #[doc(inline)]
 pub use bc_integrity::{
-    Change, ChangeLimit, Class, CompareMode, CompareRules, ComparisonSummary, Conclusion,
-    CreateOptions, Ctime, Damaged, DiffOptions, Difference, Field, Fields, ManifestFile,
-    MassChange, Origin, Overwrite, Reread, RootCheck, TreeOptions, UnknownChangeLimit,
-    UnknownReread, UpdateOptions, Value, Verification, VerifyOptions, WrittenManifest, XattrPolicy,
+    AcceptOptions, Acceptance, Change, ChangeLimit, Class, CompareMode, CompareRules,
+    ComparisonSummary, Conclusion, CreateOptions, Ctime, Damaged, DiffOptions, Difference, Field,
+    Fields, FileTotals, ManifestFile, MassChange, Origin, Overwrite, Reread, RootCheck, Sample,
+    TreeOptions, UnknownChangeLimit, UnknownReread, UnknownSample, UpdateOptions, Value,
+    Verification, VerifyOptions, WrittenManifest, XattrPolicy,
 };
 #[cfg(feature = "integrity")]
 #[doc(inline)]

@@ -89,6 +89,9 @@ Examples:
   bc hash --dirs --relative /srv | head -n 1   to compare a tree across hosts")]
 pub struct HashArgs {
     /// Algorithms, separated by commas; each file is read only once
+    ///
+    /// Lists can be checked by each algorithm's usual program: xxhsum reads xxh128 lists since version 0.8.0, and
+    /// xxh3 lists since 0.8.3 (since 0.8.1 with --format=bsd).
     #[arg(
         add = Configurable,
         short = 't',

@@ -7,7 +7,7 @@ use bc_digest::Algorithm;
 use bc_fleet::sql::{Engine, Query};
 use bc_integrity::fields::CompareMode;
 use bc_integrity::report::ChangeFormat;
-use bc_integrity::{ChangeLimit, Foreign};
+use bc_integrity::{ChangeLimit, Foreign, Sample};
 use bc_walk::Shard;
 use clap::{Args, Parser, Subcommand};
 
@@ -47,6 +47,8 @@ pub enum IntegrityCommand {
     Diff(Box<DiffArgs>),
     /// Update a manifest in place, reading only changed files
     Update(Box<UpdateArgs>),
+    /// Record single files as they are now, once you know that they are correct
+    Accept(Box<AcceptArgs>),
     /// Write a manifest in the format of another tool
     Export(Box<ExportArgs>),
     /// Create a manifest from a file of another tool
@@ -104,6 +106,7 @@ pub struct ManifestArgs {
 Examples:
   bc integrity verify /srv srv.jsonl                 silent if nothing differs
   bc integrity verify --mode=meta /srv srv.jsonl     fast: reads no content
+  bc integrity verify --sample=5% /srv srv.jsonl     reads a random 5%, and compares all metadata
   bc integrity verify --ignore=uid,gid /mnt/restored srv.jsonl
   bc integrity verify --format=html --output=srv.html /srv srv.jsonl
 
@@ -134,6 +137,13 @@ pub struct VerifyArgs {
     /// Fields that may differ, separated by commas (e.g. uid,gid,mtime), instead of the default ones
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     pub ignore: Vec<String>,
+    /// Read only a random sample of the files, by bytes: 5% or 0.05
+    ///
+    /// Each run reads a different sample. Files that look changed are always read, and so are those that the
+    /// manifest lists as damaged or unreadable; all others are compared by metadata only. A large file is read
+    /// completely or not at all, as often as any other: several runs reach the share on average.
+    #[arg(long, value_name = "PART")]
+    pub sample: Option<Sample>,
     /// Stop at the first difference
     #[arg(long)]
     pub fail_fast: bool,
@@ -231,6 +241,8 @@ pub struct UpdateArgs {
     #[arg(add = Configurable, long, value_name = "N|P%")]
     pub max_changed: Option<ChangeLimit>,
     /// Record the present content of damaged and possibly damaged files as correct
+    ///
+    /// 'bc integrity accept' does so for single files.
     #[arg(long)]
     pub accept_damaged: bool,
     /// Accept a truncated manifest, and continue if the root or a disk below it seems to be unmounted or
@@ -243,6 +255,48 @@ pub struct UpdateArgs {
     /// Its manifest, rewritten atomically
     #[arg(value_name = "MANIFEST")]
     pub manifest: PathBuf,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Arguments of `bc integrity accept`.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  bc integrity accept --dry-run /srv srv.jsonl mail/inbox      what would be recorded
+  bc integrity accept /srv srv.jsonl mail/inbox 'a file.txt'
+
+For files that verify reports as damaged although they are correct: edits that kept the old time, or damage that you \
+accept. The current digest and metadata of exactly these files and links are recorded; the lines of all other entries \
+stay byte for byte the same. Old and new values are printed before the manifest is replaced.
+
+Exit codes: 0 all were accepted, 1 some were not (missing from the manifest or the tree, directories, unreadable), \
+2 refused or impossible, 130 or 143 ended by SIGINT or SIGTERM.")]
+pub struct AcceptArgs {
+    /// text or json
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        value_parser = one_of(ChangeFormat::ALL, ChangeFormat::name),
+        hide_possible_values = true
+    )]
+    pub format: ChangeFormat,
+    /// Only report what would be recorded: the files are read, nothing is written
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Continue even if ROOT is not the directory or disk that the manifest was made from
+    #[arg(long)]
+    pub force: bool,
+    /// The directory
+    #[arg(value_name = "ROOT")]
+    pub root: OsString,
+    /// Its manifest, rewritten atomically
+    #[arg(value_name = "MANIFEST")]
+    pub manifest: PathBuf,
+    /// Files and links to accept, relative to ROOT, as verify prints them
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<OsString>,
     #[command(flatten)]
     pub common: Common,
 }

@@ -9,6 +9,7 @@ use bc_integrity::{ComparisonSummary, Conclusion};
 use bc_manifest::integrity::{Header, Kind};
 use serde_json::{Value as Json, json};
 
+use super::output::sampled;
 use crate::html::data::{Column, DirColumns, packed};
 use crate::html::dirs::{Amount, Cell, Dirs, parent};
 use crate::html::escape::{Path, Text, shown};
@@ -132,6 +133,9 @@ impl Differences<'_> {
             page.body += "<p class=note>It stopped at the first difference (<code>--fail-fast</code>): \
                           what comes behind was not compared.</p>\n";
         }
+        if let Some(text) = sampled(summary) {
+            page.body += &format!("<p class=note>{}.</p>\n", Text(&text));
+        }
         let problems: Vec<String> = problems
             .iter()
             .map(|problem| Text(&problem.to_string()).to_string())
@@ -246,6 +250,9 @@ fn verdict(summary: &ComparisonSummary, content: bool) -> (&'static str, String)
             "Differences, some unreadable",
             "No damage was found; unreadable files may be damaged.",
         ),
+        (Conclusion::Different, true) if summary.sampled_of.is_some() => {
+            ("Differences, no damage in the sample", "")
+        }
         (Conclusion::Different, true) if summary.complete => (
             "Differences, no damage",
             "Every file with different content also has another size or modification time, as \
@@ -309,6 +316,7 @@ fn made(header: Option<&Header>) -> String {
 
 fn figures(summary: &ComparisonSummary, words: &str, content: bool) -> String {
     let mut all = Vec::new();
+    let is_whole = summary.complete && summary.sampled_of.is_none();
     for class in GRAVEST {
         let count = summary.count(class);
         let first = class == Class::Damaged;
@@ -318,7 +326,7 @@ fn figures(summary: &ComparisonSummary, words: &str, content: bool) -> String {
         }
         let mut tile = Tile::count(label(class), count, "");
         tile.class = match (class, count) {
-            (Class::Damaged, 0) if content && summary.complete => "hero good",
+            (Class::Damaged, 0) if content && is_whole => "hero good",
             (Class::Damaged, 0) => "hero zero",
             (Class::Damaged, _) => "hero bad",
             (_, 0) => "zero",

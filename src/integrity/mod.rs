@@ -1,5 +1,6 @@
 //! `bc integrity`: record trees, verify them, tell decay from edits.
 
+mod accept;
 mod args;
 mod html;
 mod job;
@@ -36,6 +37,7 @@ pub fn only(name: &str) -> Option<clap::Command> {
         "verify" => args::VerifyArgs::augment_args(command),
         "diff" => args::DiffArgs::augment_args(command),
         "update" => args::UpdateArgs::augment_args(command),
+        "accept" => args::AcceptArgs::augment_args(command),
         "restore" => restore::RestoreArgs::augment_args(command),
         "export" => args::ExportArgs::augment_args(command),
         "import" => args::ImportArgs::augment_args(command),
@@ -56,6 +58,7 @@ pub fn run(mut matches: clap::ArgMatches) -> Exit {
         IntegrityCommand::Verify(args) => run::verify(args),
         IntegrityCommand::Diff(args) => run::diff(args),
         IntegrityCommand::Update(args) => run::update(args),
+        IntegrityCommand::Accept(args) => accept::run(args),
         IntegrityCommand::Restore(args) => restore::restore(args),
         IntegrityCommand::Export(args) => run::export(args),
         IntegrityCommand::Import(args) => run::import(args),

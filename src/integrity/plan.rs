@@ -8,8 +8,8 @@ use bc_fs::Size;
 use bc_integrity::compare::{Detail, Renames};
 use bc_integrity::fields::{CompareMode, CompareRules, Fields};
 use bc_integrity::{
-    CreateOptions, Damaged, DiffOptions, ImportOptions, ManifestFile, Origin, Reread, RootCheck,
-    TreeOptions, Trust, UpdateOptions, VerifyOptions, XattrPolicy,
+    CreateOptions, Damaged, DiffOptions, ImportOptions, ManifestFile, Origin, ReadTimes, Reread,
+    RootCheck, TreeOptions, Trust, UpdateOptions, VerifyOptions, XattrPolicy,
 };
 use bc_walk::{Entries, Metadata};
 
@@ -61,8 +61,13 @@ pub fn verify<'a>(
     session: &Session,
     manifest: &'a ManifestFile,
 ) -> Outcome<VerifyOptions<'a>> {
+    if args.sample.is_some() && args.mode == CompareMode::Meta {
+        return Err(session.fatal("--sample: --mode=meta reads no content"));
+    }
     Ok(VerifyOptions::new(&args.root, manifest)
         .rules(rules(args.mode, &args.ignore, session)?)
+        .sample(args.sample)
+        .read_times(read_times(session))
         .detail(match args.fail_fast {
             true => Detail::First,
             false => detail(session),
@@ -70,6 +75,20 @@ pub fn verify<'a>(
         .renames(Renames::Directories)
         .trust(trust(args.force))
         .root_check(root_check(args.force)))
+}
+
+/// Days of which the metrics have the share of contents that were read.
+pub const RECENT_DAYS: i64 = 30;
+
+/// Returns the times at which contents were read that metrics count, if there are any to write.
+pub fn read_times(session: &Session) -> Option<ReadTimes> {
+    const DAY_NS: i64 = 86_400 * 1_000_000_000;
+    session.common.metrics.as_ref()?;
+    let now = now();
+    Some(ReadTimes::new(
+        now,
+        now.saturating_sub(RECENT_DAYS * DAY_NS),
+    ))
 }
 
 pub fn diff<'a>(

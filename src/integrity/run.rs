@@ -13,7 +13,9 @@ use bc_hash::Totals;
 use bc_integrity::change::{Change, Class};
 use bc_integrity::fields::CompareRules;
 use bc_integrity::report::{ChangeFormat, ChangeReport, ReportHeader};
-use bc_integrity::{Created, Damaged, Exported, ManifestFile, MassChange, Updated};
+use bc_integrity::{
+    Created, Damaged, Exported, LastRead, ManifestFile, MassChange, ReadTimes, Updated,
+};
 use bc_walk::OwnFile;
 
 use super::args::{DiffArgs, ExportArgs, ImportArgs, ManifestArgs, UpdateArgs, VerifyArgs};
@@ -135,7 +137,12 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
     };
     warn(&session, &verified.problems);
     count_read(&mut session, &verified.totals, "Files read.");
+    if let Some(times) = plan.read_times {
+        count_last_read(&mut session, &verified.last_read, times);
+    }
+    let sampled = super::output::sampled(&verified.summary);
     let exit = conclude(&mut session, output, &verified.summary);
+    sampled.iter().for_each(|text| session.report.summary(text));
     if exit == Exit::Done {
         let entries = counted(verified.summary.new, "entry", "entries");
         let read = size(verified.totals.read.bytes);
@@ -290,6 +297,7 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
         Ok(_) | Err(_) => {}
     }
     report_updated(&mut session, &updated);
+    count_last_read_of(&mut session, &args.manifest);
     let refused = updated.refused;
     let exit = conclude(&mut session, output, &updated.summary);
     // Bringing a manifest up to date was asked for: only damage, possible damage and entries that
@@ -427,6 +435,49 @@ fn count_read(session: &mut Session, totals: &Totals, help: &'static str) {
     session
         .metrics
         .counts([("files", help, read.files), read_bytes]);
+}
+
+/// Adds figures of the times at which contents were read last.
+fn count_last_read(session: &mut Session, last: &LastRead, times: ReadTimes) {
+    const SECOND_NS: f64 = 1e9;
+    let metrics = &mut session.metrics;
+    if let Some(oldest) = last.oldest {
+        let age = times.now.saturating_sub(oldest).max(0);
+        metrics.set(
+            "oldest_read_timestamp_seconds",
+            "When the content was read that was not read for the longest time.",
+            oldest as f64 / SECOND_NS,
+        );
+        metrics.set(
+            "oldest_read_age_seconds",
+            "Time since then, when the run counted it.",
+            age as f64 / SECOND_NS,
+        );
+    }
+    let share = match last.bytes {
+        0 => 1.0,
+        bytes => last.recent_bytes as f64 / bytes as f64,
+    };
+    metrics.set(
+        "read_30_days_ratio",
+        "Share of the bytes whose content was read within the last 30 days.",
+        share,
+    );
+}
+
+/// Adds those figures of a manifest, as it is now.
+fn count_last_read_of(session: &mut Session, manifest: &Path) {
+    let Some(times) = plan::read_times(session) else {
+        return;
+    };
+    let last = ManifestFile::open(manifest)
+        .map(|manifest| manifest.cancelled_by(&session.cancel))
+        .and_then(|manifest| LastRead::of(&manifest, times));
+    match last {
+        Ok(last) => count_last_read(session, &last, times),
+        Err(_) if session.cancel.is_cancelled() => {}
+        Err(error) => session.report.warning(&error),
+    }
 }
 
 fn report_created(session: &mut Session, created: &Created) {

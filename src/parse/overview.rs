@@ -59,11 +59,7 @@ pub fn long(called: &str) -> String {
     let names = Names::called(called);
     let below = |command: Command| {
         let names = command.get_subcommands().filter(|one| !one.is_hide_set());
-        let names: Vec<&str> = names.map(Command::get_name).collect();
-        match names.is_empty() {
-            true => String::new(),
-            false => format!("{:14}{}\n", "", names.join(" ")),
-        }
+        name_lines(names.map(Command::get_name))
     };
     let text = format!(
         "{}{TASKS}{}{ALSO}{EXIT_CODES}\nOptions can go anywhere: 'bc -v hash DIR' means 'bc hash -v DIR'.\n\
@@ -83,6 +79,21 @@ pub fn short(called: &str) -> String {
         commands(|_| String::new()),
     );
     Names::called(called).text(&text)
+}
+
+/// Returns names in lines of fewer than 80 columns, in the column of the descriptions.
+fn name_lines<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for name in names {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + name.len() < 80 => {
+                line.push(' ');
+                line.push_str(name);
+            }
+            _ => lines.push(format!("{:14}{name}", "")),
+        }
+    }
+    lines.into_iter().map(|line| line + "\n").collect()
 }
 
 fn head() -> &'static str {

@@ -41,6 +41,7 @@ pub const SAMPLES: &[Sample] = &[
     sample("integrity verify", "-v r m"),
     sample("integrity diff", "-v m n"),
     sample("integrity update", "r copy"),
+    sample("integrity accept", "--dry-run r m twin"),
     sample(
         "integrity restore",
         "--format=json --dry-run --only=damaged,removed,modified r m",

@@ -342,6 +342,31 @@ fn every_algorithm_equals_its_standard_tool() {
     }
 }
 
+/// Versions of xxhsum by what they read: XXH3 in tagged lines from 0.8.1 on, in plain ones from 0.8.3
+/// on.
+#[test]
+fn xxhsum_reads_lists_of_xxh3() {
+    if tool("xxhsum").is_none() {
+        return left_out("xxhsum is not installed");
+    }
+    let t = TestTree::new();
+    t.write("d/a", "abc").write("d/b", "abcd");
+    let said = t.run("xxhsum").arg("--version").go();
+    let said = said.text() + &said.error_text();
+    let version = said.split_whitespace().find_map(|word| {
+        let numbers: Option<Vec<u32>> = word.split('.').map(|n| n.parse().ok()).collect();
+        numbers.filter(|numbers| numbers.len() == 3)
+    });
+    let version = version.unwrap_or_else(|| panic!("no version in {said}"));
+    for (format, since) in [("bsd", [0, 8, 1]), ("gnu", [0, 8, 3])] {
+        t.bc_line(&format!("hash --type=xxh3 --format={format} -o list d"))
+            .go()
+            .code(0);
+        let reads = t.run("xxhsum").args(["-c", "list"]).go().status.success();
+        assert_eq!(reads, version >= since.to_vec(), "{format}, {version:?}");
+    }
+}
+
 #[test]
 fn threads_and_readers_agree() {
     let t = TestTree::new();

@@ -223,7 +223,7 @@ fn headers_that_mislead_are_refused_by_check() {
 }
 
 /// The text with the digest in its trailer made right.
-fn sealed(text: &str) -> String {
+pub fn sealed(text: &str) -> String {
     let body = text.rfind("{\"type\":\"trailer\"").unwrap();
     let mut hasher = bc_digest::Hasher::new(bc_digest::Algorithm::Sha256);
     hasher.update(&text.as_bytes()[..body]);

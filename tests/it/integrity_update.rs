@@ -87,7 +87,7 @@ fn damage_needs_to_be_accepted() {
 }
 
 /// Names and contents of a directory.
-fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
+pub fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let read = |name: String| {
         // The tree itself lies there, too.
         let content = std::fs::read(dir.join(&name)).unwrap_or_default();
@@ -261,7 +261,7 @@ fn killed_at_any_moment_the_manifest_is_whole() {
 }
 
 /// Kills `bc` with this line, later in every round; returns how often it was still running.
-fn killed(t: &TestTree, line: &str, rounds: u32, mut check: impl FnMut()) -> usize {
+pub fn killed(t: &TestTree, line: &str, rounds: u32, mut check: impl FnMut()) -> usize {
     let mut moments = 0;
     for round in 0..rounds {
         let mut child = t
@@ -402,4 +402,66 @@ fn an_update_is_reported_as_json() {
     t.bc_line("integrity verify d m").go().code(0);
     let text = t.bc_line("integrity update d m").go().code(0).text();
     assert_eq!(text, "");
+}
+
+/// The figures of a run with `--metrics`: when the oldest content was read, its age in seconds, the
+/// share of bytes that were read lately.
+fn times_of_reading(t: &TestTree, line: &str) -> (f64, f64, f64) {
+    let file = t.scratch("times.prom");
+    t.bc_line(&format!("integrity {line}"))
+        .arg(format!("--metrics={}", file.display()))
+        .go()
+        .code(0);
+    let text = std::fs::read_to_string(file).unwrap();
+    let samples = bc_testkit::exposition::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let value = |name: &str| {
+        let sample = samples.iter().find(|sample| sample.name == name);
+        sample
+            .unwrap_or_else(|| panic!("no {name} in {text}"))
+            .value
+    };
+    (
+        value("bc_oldest_read_timestamp_seconds"),
+        value("bc_oldest_read_age_seconds"),
+        value("bc_read_30_days_ratio"),
+    )
+}
+
+#[test]
+fn metrics_have_the_times_of_reading() {
+    let t = TestTree::new();
+    t.write("a", vec![b'a'; 1000]).write("b", vec![b'b'; 3000]);
+    t.write("empty", "").symlink("a", "link");
+    let m = record(&t);
+    let text = std::fs::read_to_string(&m).unwrap();
+    let (head, rest) = text.split_once("\"created_at\":\"").unwrap();
+    let (_, rest) = rest.split_once('"').unwrap();
+    let made = format!("{head}\"created_at\":\"2020-01-01T00:00:00Z\"{rest}");
+    std::fs::write(&m, crate::integrity_parts::sealed(&made)).unwrap();
+    let made = 1_577_836_800.0;
+    let is_old = |(oldest, age, _): (f64, f64, f64)| {
+        assert_eq!(oldest, made);
+        assert!(age > 6.0 * 365.0 * 86_400.0, "{age}");
+    };
+    // Nothing is read, by any of them.
+    for line in ["update", "verify --mode=meta"] {
+        let found = times_of_reading(&t, &format!("{line} . {m}"));
+        is_old(found);
+        assert_eq!(found.2, 0.0, "{line}");
+    }
+    // What verify reads counts for it, and is recorded nowhere.
+    for line in ["verify", "verify --sample=100%"] {
+        let (oldest, age, share) = times_of_reading(&t, &format!("{line} . {m}"));
+        assert!(oldest > made && (0.0..86_400.0).contains(&age), "{line}");
+        assert_eq!(share, 1.0, "{line}");
+    }
+    // The first in order of paths, then all.
+    let found = times_of_reading(&t, &format!("update --reread=1B . {m}"));
+    is_old(found);
+    assert_eq!(found.2, 0.25);
+    let (oldest, age, share) = times_of_reading(&t, &format!("update --reread=100% . {m}"));
+    assert!(oldest > made && (0.0..86_400.0).contains(&age));
+    assert_eq!(share, 1.0);
+    let (.., share) = times_of_reading(&t, &format!("verify --mode=meta . {m}"));
+    assert_eq!(share, 1.0);
 }

@@ -110,6 +110,7 @@ fn line(applet: &str, command: &str) -> String {
         ("dup", "prune") => "--action=hardlink --dry-run d",
         ("dup", "undo") => "--dry-run steps",
         ("integrity", "verify" | "update" | "restore") => "d m.jsonl",
+        ("integrity", "accept") => "d m.jsonl a",
         ("integrity", "diff") => "m.jsonl m.jsonl",
         ("integrity", "export") => "--format=gnu m.jsonl",
         ("integrity", "import") => "sums",

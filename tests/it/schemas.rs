@@ -9,11 +9,9 @@ use crate::common::Bc;
 
 fn schema(name: &str) -> Value {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let path = match name {
-        "hash" | "integrity" => dir.join("crates/manifest/schema"),
-        _ => dir.join("src/schema"),
-    };
-    let path = path.join(format!("{name}-v1.schema.json"));
+    let places = ["crates/manifest/schema", "src/schema"];
+    let paths = places.map(|place| dir.join(place).join(format!("{name}-v1.schema.json")));
+    let path = paths.iter().find(|path| path.exists()).unwrap();
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
@@ -151,17 +149,111 @@ fn comparisons() {
     assert_eq!(refused["limit"], "0");
     let updated = check(&t, "changes", "integrity update --format=json d m.jsonl");
     assert!(updated.last().unwrap().get("refused").is_none());
+    let sampled = check(
+        &t,
+        "changes",
+        "integrity verify --sample=100% --format=json d m.jsonl",
+    );
+    assert!(sampled.last().unwrap()["sampled_of_files"].is_u64());
+}
+
+#[test]
+fn acceptance() {
+    let t = tree();
+    t.remove("d/a").symlink("b", "d/a");
+    let line = "integrity accept --format=json d m.jsonl a alone gone x none/\u{1}";
+    let accepted = check(&t, "accept", line);
+    for of in ["header", "change", "refused", "summary"] {
+        assert!(accepted.iter().any(|line| line["type"] == of), "{of}");
+    }
+    check(
+        &t,
+        "accept",
+        "integrity accept --dry-run --format=json d m.jsonl b",
+    );
 }
 
 #[test]
 fn lists_and_figures() {
     let t = tree();
     check(&t, "hash", "hash --format=jsonl d gone");
+    let dirs = check(&t, "hash", "hash --dirs --format=jsonl d gone");
+    assert!(dirs.iter().any(|line| line["type"] == "dir"));
+    for line in [
+        "hash --format=json d gone",
+        "hash --type=md5,crc32c --format=json d",
+        "hash --dirs --format=json d gone",
+    ] {
+        check(&t, "hash-document", line);
+    }
+    check(&t, "describe", "--describe");
     t.bc_line("hash -q --metrics=m.json d gone").go();
     t.bc_line("dup -q --metrics=m2.json d").go();
+    t.bc_line("integrity update -q --metrics=m3.json d m.jsonl")
+        .go();
+    t.bc_line("integrity verify -q --metrics=m4.json d m.jsonl")
+        .go();
     let schema = schema("metrics");
-    for name in ["m.json", "m2.json"] {
+    for name in ["m.json", "m2.json", "m3.json", "m4.json"] {
         let value: Value = serde_json::from_slice(&t.read(name)).unwrap();
         assert!(conforms(&schema, &value), "{value:#}");
+    }
+}
+
+#[test]
+fn messages() {
+    let t = tree();
+    let schema = schema("log");
+    let mut levels = std::collections::BTreeSet::new();
+    for line in [
+        "hash -vv --format=json d gone",
+        "copy d to gone",
+        "move gone away",
+        "dup prune --action=hardlink --journal=j gone",
+        "integrity accept d m.jsonl a none",
+        "integrity verify d none",
+        "dup undo none",
+        "hash --none",
+    ] {
+        let text = t.bc_line(&format!("{line} --log-format=json")).go();
+        for line in text.error_text().lines() {
+            let value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+            assert!(conforms(&schema, &value), "{line}");
+            levels.insert(value["level"].as_str().unwrap().to_owned());
+        }
+    }
+    assert!(levels.len() > 1, "{levels:?}");
+}
+
+/// Each command that writes JSON, with the schema that a test above checks it with.
+const WRITERS: &[(&str, &str)] = &[
+    ("dup dirs", "dup-dirs"),
+    ("dup scan", "dup-scan"),
+    ("dup unique", "dup-unique"),
+    ("hash diff", "hash-diff"),
+    ("hash hash", "hash-document"),
+    ("integrity accept", "accept"),
+    ("integrity diff", "changes"),
+    ("integrity restore", "restore"),
+    ("integrity update", "changes"),
+    ("integrity verify", "changes"),
+];
+
+#[test]
+fn every_command_that_writes_json_has_a_schema() {
+    let mut found = Vec::new();
+    for (name, command) in crate::commands::described() {
+        let arguments = command["arguments"].as_array().unwrap();
+        let format = arguments.iter().find(|arg| arg["long"] == "format");
+        let allowed = format.and_then(|format| format["allowed"].as_array());
+        if allowed.is_some_and(|allowed| allowed.contains(&"json".into())) {
+            found.push(name);
+        }
+    }
+    found.sort();
+    let known: Vec<&str> = WRITERS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(found, known);
+    for (_, name) in WRITERS {
+        assert!(schema(name)["title"].is_string());
     }
 }

@@ -151,6 +151,22 @@ const NAMES: [&str; 6] = [
     "bcmove",
 ];
 
+/// Copies the schemas of all JSON that the program writes into a folder, which need not exist.
+fn lay_schemas(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    for place in ["src/schema", "crates/manifest/schema"] {
+        for schema in std::fs::read_dir(sh::root().join(place))? {
+            let schema = schema?;
+            std::fs::copy(schema.path(), folder.join(schema.file_name()))
+                .with_context(|| schema.path().display().to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// Folder of the schemas, below `usr` or the root of a tarball.
+const SCHEMAS: &str = "share/doc/bit-crafts/schemas";
+
 fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::create_dir_all(path.parent().expect("has a folder"))?;
     std::fs::write(path, text).with_context(|| path.display().to_string())?;

@@ -21,7 +21,8 @@ use bc_fs::place::Place;
 use rustix::fs::{Dir, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
-use crate::locked::{Locked, remove_unheld};
+pub use crate::locked::Locked;
+use crate::locked::remove_unheld;
 use crate::metadata::{ACCESS_ACL, Subject};
 use crate::swap::{self, NotDone, Swap};
 use crate::{content, entry, names};

@@ -14,6 +14,7 @@ use crate::compare::summary::{ComparisonSummary, Conclusion};
 use crate::diff::{ComparedEntries, DiffOptions, diff_counted};
 use crate::options::{Job, Reading, Work};
 use crate::place::Origin;
+use crate::update::accept::{AcceptOptions, Acceptance, accept_reported};
 use crate::update::limit::MassChange;
 use crate::{UpdateOptions, VerifyOptions, update, verify};
 
@@ -209,6 +210,23 @@ impl UpdateOptions<'_> {
             is_written: updated.written.is_some(),
             refused: updated.refused,
         })
+    }
+}
+
+impl AcceptOptions<'_> {
+    /// Accepts the entries with these means. The manifest is replaced whole, or stays as it was;
+    /// nothing of the tree is changed. Paths that are not in both, directories and files that cannot
+    /// be read are [refused](Acceptance::refused); the others are accepted all the same.
+    ///
+    /// # Errors
+    /// If there is no path; if the manifest cannot be read, is cut short or altered, or cannot be
+    /// replaced; if the root is not there, or not the recorded one; if it was cancelled.
+    pub fn run(&self, means: &Means<'_>) -> Result<Acceptance, Error> {
+        let mut what = self.clone();
+        if what.now == 0 {
+            what.now = bc_fs::known::now_ns();
+        }
+        working(means, |work| accept_reported(&what, work, &mut |_| Ok(())))
     }
 }
 

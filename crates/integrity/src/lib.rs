@@ -28,6 +28,7 @@
 //! - [`VerifyOptions`] compare a tree with its manifest, [`DiffOptions`] compare two manifests, and
 //!   [`UpdateOptions`] update a manifest in place. Each reports [`Change`]s in path order and returns a
 //!   [`Verification`].
+//! - [`AcceptOptions`] record single entries as they are now, once a person has judged them correct.
 //! - The command `bc` uses more functions below them: runs that resume, reports as text and JSON, and the
 //!   formats of sha256sum, hashdeep and mtree.
 //!
@@ -74,6 +75,7 @@ mod foreign;
 mod input;
 mod job;
 mod judge;
+mod last_read;
 mod options;
 mod place;
 mod reliability;
@@ -90,7 +92,7 @@ pub use change::{Change, Class, Ctime, Difference};
 /// Internal to bit-crafts, without a promise of stability.
 #[doc(hidden)]
 pub use compare::known_damage::{is_second, second_ending};
-pub use compare::summary::{ComparisonSummary, Conclusion};
+pub use compare::summary::{ComparisonSummary, Conclusion, FileTotals};
 pub use compare::{Detail, Renames};
 pub use create::{CreateOptions, Overwrite};
 /// Internal to bit-crafts, without a promise of stability.
@@ -120,11 +122,19 @@ pub use job::Verification;
 pub use job::working;
 /// Internal to bit-crafts, without a promise of stability.
 #[doc(hidden)]
+pub use last_read::{LastRead, ReadTimes};
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
 pub use options::{Job, Reading, WalkObserver, Work};
 pub use options::{MissingMounts, RootCheck, TreeOptions, XattrPolicy};
 pub use place::Origin;
+/// Internal to bit-crafts, without a promise of stability.
+#[doc(hidden)]
+pub use update::accept::accept_reported;
+pub use update::accept::{AcceptOptions, Acceptance};
 pub use update::limit::{ChangeLimit, MassChange, UnknownChangeLimit};
 pub use update::reread::{Reread, UnknownReread};
+pub use update::sample::{Sample, UnknownSample};
 pub use update::{Damaged, UpdateOptions};
 /// Internal to bit-crafts, without a promise of stability.
 #[doc(hidden)]

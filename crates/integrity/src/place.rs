@@ -90,9 +90,12 @@ fn directory(root: &Path) -> PathBuf {
 /// Numbers of devices change from boot to boot, and may come to another disk's.
 pub(crate) fn is_elsewhere(tree: &Tree, header: &Header) -> bool {
     let now = tree.root().map(|stat| stat.id.dev);
-    if matches!((header.root_dev, now), (Some(then), Some(now)) if then != now) {
-        return true;
-    }
+    let is_other = matches!((header.root_dev, now), (Some(then), Some(now)) if then != now);
+    is_other || has_other_uuid(tree, header)
+}
+
+/// True if the root is on another file system than when it was recorded, by its UUID.
+fn has_other_uuid(tree: &Tree, header: &Header) -> bool {
     let Some(then) = header.fs_uuid.as_ref() else {
         return false;
     };
@@ -136,6 +139,30 @@ pub(crate) fn why_suspicious(
     let same_path = header.root.as_deref() == Some(real.as_os_str().as_bytes());
     (same_path && was != is)
         .then_some("shows another part of the disk than recorded, and nothing in it matches")
+}
+
+/// Refuses a root that is not the recorded one by its path, its file system or the part of it: for
+/// runs that look at few entries, which are no evidence. Device numbers do not count; they change
+/// from boot to boot.
+pub(crate) fn refuse_unrecorded_root(
+    tree: &Tree,
+    header: &Header,
+    root: &OsStr,
+    check: RootCheck,
+) -> Result<(), Error> {
+    let real = tree.real.as_deref().map(|real| real.as_os_str().as_bytes());
+    let same_path = header.root.is_none() || header.root.as_deref() == real;
+    let is_recorded =
+        same_path && !has_other_uuid(tree, header) && why_suspicious(tree, header, false).is_none();
+    if is_recorded || check == RootCheck::Forced {
+        return Ok(());
+    }
+    let message = format!(
+        "is another directory or disk than the manifest was made of, {}",
+        recorded_root(header)
+    );
+    let error = Error::at(ErrorKind::Refused, Path::new(root), message);
+    Err(error.unless(Some(Setting::Force)))
 }
 
 /// Returns the walk options that a manifest was made with.

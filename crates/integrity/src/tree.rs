@@ -11,10 +11,13 @@ pub(crate) mod unread;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bc_manifest::integrity::{Kind, ROOT, path_order};
 use bc_walk::job::{Error, ErrorKind, path_of};
-use bc_walk::{EntryId, FileStat, FileStats, Listing, OwnFile, Shard, Symlinks};
+use bc_walk::{
+    EntryId, ExactPaths, FileStat, FileStats, Listing, OwnFile, Shard, Symlinks, WalkOptions,
+};
 
 use self::mounts::MountPoints;
 use self::mounts::MountTable;
@@ -70,6 +73,26 @@ impl Tree {
         Tree::walk_part(root, options, None, file_stats, leave_out, work)
     }
 
+    /// Walks these paths below `root` only, and the directories on the way to them. Files are left
+    /// to the reading.
+    pub(crate) fn walk_only(
+        root: &OsStr,
+        options: &TreeOptions,
+        only: ExactPaths,
+        leave_out: &[OwnFile],
+        work: &Work<'_>,
+    ) -> Result<Tree, Error> {
+        let walk = options.to_walk()?.only(Some(Arc::new(only)));
+        Tree::walk_with(
+            root,
+            walk,
+            options.symlinks,
+            FileStats::Left,
+            leave_out,
+            work,
+        )
+    }
+
     /// Walks a part of the tree, if one is asked for. The root is an entry of every part.
     pub(crate) fn walk_part(
         root: &OsStr,
@@ -79,8 +102,18 @@ impl Tree {
         leave_out: &[OwnFile],
         work: &Work<'_>,
     ) -> Result<Tree, Error> {
-        let mut walk = options.to_walk()?;
-        walk.shard = shard;
+        let walk = options.to_walk()?.shard(shard);
+        Tree::walk_with(root, walk, options.symlinks, file_stats, leave_out, work)
+    }
+
+    fn walk_with(
+        root: &OsStr,
+        mut walk: WalkOptions,
+        symlinks: Symlinks,
+        file_stats: FileStats,
+        leave_out: &[OwnFile],
+        work: &Work<'_>,
+    ) -> Result<Tree, Error> {
         walk.file_stats = file_stats;
         walk.leave_out = leave_out.to_vec();
         walk.skipped = work.observer.map_or_else(Default::default, |o| o.skipped);
@@ -98,11 +131,11 @@ impl Tree {
             listing,
             real: std::fs::canonicalize(root).ok(),
             mounts: MountTable::read(),
-            symlinks: options.symlinks,
+            symlinks,
             left_out: leave_out.to_vec(),
             mount_points: MountPoints::default(),
             unread: Unread::default(),
-            shard,
+            shard: walk.shard,
         };
         tree.unread = tree.find_unread(root.as_bytes());
         tree.mount_points = tree.find_mount_points();

@@ -5,18 +5,20 @@
 //! that was all, and the file stays as it is. The second writes the new manifest beside the old one
 //! while the files are being read.
 
-mod first_pass;
+pub(crate) mod accept;
+pub(crate) mod first_pass;
 pub(crate) mod limit;
+mod locked;
 mod output;
 mod renames;
 pub(crate) mod reread;
+pub(crate) mod sample;
 mod second_pass;
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Instant;
 
-use bc_edit::atomic::{AsRead, lock, remove_leftovers};
 use bc_fs::PathError;
 use bc_hash::{EarlierResults, Totals, hash_in_order_after};
 use bc_manifest::integrity::Trailer;
@@ -30,8 +32,8 @@ use crate::compare::summary::ComparisonSummary;
 use crate::compare::{Comparison, Detail, Renames, Sink};
 use crate::error::write_failed;
 use crate::fields::{CompareMode, CompareRules, Fields};
+use crate::input::Trust;
 use crate::input::stream::Prefetch;
-use crate::input::{ManifestFile, Trust};
 use crate::options::{RootCheck, Work};
 use crate::place::{self, Origin, is_elsewhere};
 use crate::place::{refuse_part, refuse_root, refused, tree_options};
@@ -44,6 +46,7 @@ use crate::tree::recording::Devices;
 use crate::update::limit::{ChangeLimit, MassChange};
 use crate::update::reread::{Files, Reread, choose};
 use first_pass::plan;
+use locked::LockedManifest;
 use output::Output;
 use second_pass::{Late, SecondPass};
 
@@ -191,42 +194,30 @@ pub fn update_reported(
     flush: &mut dyn FnMut() -> std::io::Result<()>,
 ) -> Result<Updated, Error> {
     what.reread.check()?;
-    // Locking opens it, which would wait for the other end of a pipe.
-    ManifestFile::open_to_replace(what.manifest)?;
-    let locked = lock(what.manifest).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => Error::at(
-            ErrorKind::Refused,
-            what.manifest,
-            "another update of this manifest is running",
-        ),
-        _ => Error::io(what.manifest, "open", &error),
-    })?;
-    let held = locked.try_clone().and_then(AsRead::new);
-    let held = held.map_err(|error| Error::io(what.manifest, "stat", &error))?;
-    // Before the walk, which would list them.
-    remove_leftovers(what.manifest);
-    let manifest = ManifestFile::open_to_replace(what.manifest)?.cancelled_by(work.cancel);
-    let (Some(own), Some(_)) = (manifest.own_file(), manifest.directory()) else {
-        return Err(Error::at(
-            ErrorKind::Usage,
-            what.manifest,
-            "not a file that could be replaced",
-        ));
-    };
+    let locked = LockedManifest::open(what.manifest, work)?;
+    let manifest = &locked.file;
     let mut old = manifest.stream(what.trust, Prefetch::beside(work))?;
     let header = old.header().clone();
     let algorithm = manifest.algorithm_of(&header)?;
-    refuse_part(&manifest, &header)?;
+    refuse_part(manifest, &header)?;
     let options = tree_options(&header, what.trust)?;
-    let leave_out = [&[own], what.leave_out].concat();
+    let leave_out = [&[locked.own.clone()], what.leave_out].concat();
     let tree = Tree::walk(what.root, &options, FileStats::Walked, &leave_out, work);
     // A bad manifest is the more important error.
     old.prove()?;
     let tree = tree?;
-    refuse_root(&tree, &manifest, what.root, what.root_check)?;
+    refuse_root(&tree, manifest, what.root, what.root_check)?;
 
     let elsewhere = is_elsewhere(&tree, &header);
-    let mut plan = plan(old, &manifest, &tree, elsewhere, options.xattrs, what, work)?;
+    let mut plan = plan(
+        old,
+        manifest,
+        &tree,
+        elsewhere,
+        options.xattrs,
+        what.into(),
+        work,
+    )?;
     plan.renames.settle(|| manifest.again(what.trust))?;
     if let Some(why) = place::why_suspicious(&tree, &header, elsewhere)
         && what.root_check == RootCheck::Careful
@@ -273,10 +264,10 @@ pub fn update_reported(
     let now = format_rfc3339(what.now);
     header.extra.insert("updated_at".to_string(), now.into());
     let output = match plan.differs {
-        true => Output::create(what.manifest, &manifest, &held, &header)?,
+        true => Output::create(what.manifest, &locked, &header)?,
         false => Output::nothing(),
     };
-    let known = KnownDamage::of(&manifest, what.trust);
+    let known = KnownDamage::of(manifest, what.trust);
     let mut pass = SecondPass {
         what,
         plan: &plan,

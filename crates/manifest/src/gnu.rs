@@ -23,7 +23,7 @@ pub fn write_line(out: &mut Vec<u8>, digest: &[u8], path: &[u8], end: End) {
     write_prefixed(out, b"", digest, path, end);
 }
 
-/// Writes a line like [`write_line`] with `XXH3_` before the digest, as xxhsum 0.8.2 and later mark
+/// Writes a line like [`write_line`] with `XXH3_` before the digest, as xxhsum 0.8.3 and later mark
 /// the 64-bit XXH3, which would be taken for XXH64 by its length.
 ///
 /// Internal to bit-crafts.

@@ -151,6 +151,7 @@ pub const FIRST_WORDS: &[(&str, &str)] = &[
     ("manifest", "bc integrity manifest"),
     ("verify scrub audit", "bc integrity verify"),
     ("update", "bc integrity update"),
+    ("accept", "bc integrity accept"),
     ("export", "bc integrity export"),
     ("import", "bc integrity import"),
     ("restore repair heal", "bc integrity restore"),

@@ -114,6 +114,11 @@ pub const COMMANDS: &[Command] = &[
         "integrity update d none",
     )),
     reading(command(
+        "integrity accept",
+        "integrity accept d m.jsonl a.c",
+        "integrity accept d none a.c",
+    )),
+    reading(command(
         "integrity restore",
         "integrity restore d m.jsonl",
         "integrity restore d none",

@@ -143,6 +143,17 @@ pub const CASES: &[Case] = &[
             .code(0)
             .stderr_has("truncated");
     }),
+    ("integrity verify", "sample", |g| {
+        let whole = g.metric("integrity verify d m.jsonl", "read_bytes");
+        let line = "integrity verify --sample=100% d m.jsonl";
+        assert_eq!(g.metric(line, "read_bytes"), whole);
+        g.bc("integrity verify --sample=50% d m.jsonl")
+            .code(0)
+            .stderr_has("a random sample");
+        g.bc("integrity verify --sample=some d m.jsonl")
+            .code(2)
+            .stderr_has("'some' is no part");
+    }),
     ("integrity diff", "output", |g| {
         g.t.write("d/new", "");
         g.bc("integrity manifest --output=later.jsonl d").code(0);
@@ -194,6 +205,30 @@ pub const CASES: &[Case] = &[
         g.bc("integrity update --force d cut.jsonl")
             .code(0)
             .stderr_has("truncated");
+    }),
+    ("integrity accept", "format", |g| {
+        g.t.write("d/a.c", "edited");
+        let text = g.bc("integrity accept --format=json d m.jsonl a.c").text();
+        assert!(text.contains("\"command\":\"accept\""), "{text}");
+        g.bc("integrity accept --format=html d m.jsonl a.c").code(2);
+    }),
+    ("integrity accept", "dry-run", |g| {
+        g.damage("d/a.c");
+        g.bc("integrity accept --dry-run d m.jsonl a.c")
+            .code(0)
+            .stdout_has("would accept a.c: digest: ");
+        g.bc("integrity verify d m.jsonl").code(3);
+        g.bc("integrity accept d m.jsonl a.c")
+            .code(0)
+            .stdout_has("accepted a.c: digest: ");
+        g.bc("integrity verify d m.jsonl").code(0);
+    }),
+    ("integrity accept", "force", |g| {
+        g.t.run("cp").args(["-a", "d", "moved"]).go().code(0);
+        g.bc("integrity accept moved m.jsonl a.c")
+            .code(2)
+            .stderr_has("--force");
+        g.bc("integrity accept --force moved m.jsonl a.c").code(0);
     }),
     ("integrity restore", "from", |g| {
         g.damage("d/a.c");

@@ -134,7 +134,7 @@ fn verified(checks: &mut Checks, tree: &Tree, peer: &Peer, ours: &[Vec<u8>]) -> 
         .collect();
     let theirs = listing::over(peer.tool, &first.iter().collect::<Vec<_>>())?;
     if peer.lines == Lines::Pairs && untagged(&theirs).is_none() {
-        // xxhsum before 0.8.2; the tagged form is verified all the same.
+        // xxhsum before 0.8.3; the tagged form is verified all the same.
         checks.not_run(
             accepts,
             "this version knows the digest in tagged lines only",

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::{NAMES, Release, deb_check, generate, guide};
+use super::{NAMES, Release, SCHEMAS, deb_check, generate, guide, lay_schemas};
 
 /// What changed from release to release of the package.
 const CHANGELOG: &str = include_str!("../../debian/changelog");
@@ -56,6 +56,7 @@ pub(super) fn lay(bc: &Path, root: &Path) -> Result<()> {
             symlink(&name, folder.join(name.replace(whole, applet)))?;
         }
     }
+    lay_schemas(&root.join("usr").join(SCHEMAS))?;
     let bin = root.join("usr/bin");
     std::fs::create_dir_all(&bin)?;
     for applet in applets {

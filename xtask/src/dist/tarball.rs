@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 
 use super::elf::needs_interpreter;
 use super::static_build::ABC;
-use super::{NAMES, Release, epoch};
+use super::{NAMES, Release, SCHEMAS, epoch, lay_schemas};
 use crate::sh;
 
 /// Packs the files already in `dir`, and `program`.
@@ -61,6 +61,7 @@ fn lay(program: &Path, dir: &Path, root: &Path) -> Result<()> {
         &completions.join("bc.fish"),
         "share/fish/vendor_completions.d/bc.fish",
     )?;
+    lay_schemas(&root.join(SCHEMAS))?;
     copy(&dir.join("copyright"), "copyright")?;
     for file in ["README.md", "LICENSE-GPL", "LICENSE-LGPL"] {
         copy(&sh::root().join(file), file)?;

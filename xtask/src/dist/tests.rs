@@ -99,6 +99,26 @@ fn the_package_serves_its_own_names_and_no_other() {
     }
 }
 
+/// Checks that the package has all schemas, whose titles do not say the calculator's name.
+#[test]
+fn schemas_are_in_the_package() {
+    let t = TestTree::new();
+    deb::lay(&binary(), t.path()).unwrap();
+    let folder = t.join("usr/share/doc/bit-crafts/schemas");
+    let names = std::fs::read_dir(&folder).unwrap();
+    let names: Vec<PathBuf> = names.map(|entry| entry.unwrap().path()).collect();
+    for name in ["accept", "changes", "hash", "integrity", "log", "metrics"] {
+        let path = folder.join(format!("{name}-v1.schema.json"));
+        assert!(names.contains(&path), "{path:?}");
+    }
+    for path in &names {
+        let schema: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        assert!(schema["title"].as_str().unwrap().ends_with("schema 1"));
+    }
+    deb_check::check(t.path()).unwrap();
+}
+
 /// Checks that the check finds names that must not be there.
 #[test]
 fn a_package_that_takes_the_calculators_name_is_refused() {

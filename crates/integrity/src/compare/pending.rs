@@ -395,7 +395,7 @@ pub(super) fn proof_of(
 }
 
 /// All recorded fields of an entry beside its kind.
-pub(super) const ALL_RECORDED: Fields = Fields::ALL
+pub(crate) const ALL_RECORDED: Fields = Fields::ALL
     .without(Field::Kind)
     .without(Field::Dev)
     .without(Field::DirSize)

@@ -65,8 +65,20 @@ pub struct ComparisonSummary {
     pub files_read: u64,
     /// Bytes read.
     pub bytes_read: u64,
+    /// Where only a [sample](crate::VerifyOptions::sample) of the files was read: all of them.
+    pub sampled_of: Option<FileTotals>,
     /// False if it stopped at the first difference.
     pub complete: bool,
+}
+
+/// Regular files of a tree.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct FileTotals {
+    /// Their number; one with several names counts once for each.
+    pub files: u64,
+    /// Sum of their sizes in bytes, which count once, whatever the names.
+    pub bytes: u64,
 }
 
 impl ComparisonSummary {

@@ -103,6 +103,10 @@ pub(super) fn summary(
     number("undecided", summary.undecided);
     number("files_read", summary.files_read);
     number("bytes_read", summary.bytes_read);
+    if let Some(of) = summary.sampled_of {
+        number("sampled_of_files", of.files);
+        number("sampled_of_bytes", of.bytes);
+    }
     let _ = write!(line, ",\"complete\":{}", summary.complete);
     push_key(line, "result");
     push_str(line, summary.conclusion().name());

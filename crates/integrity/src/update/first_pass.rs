@@ -18,7 +18,7 @@ use crate::input::passing::LineRun;
 use crate::input::stream::ManifestStream;
 use crate::input::{ManifestFile, Trust};
 use crate::judge::{is_untouched, judge};
-use crate::options::{Work, XattrPolicy};
+use crate::options::{RootCheck, Work, XattrPolicy};
 use crate::place;
 use crate::place::{Evidence, Weight};
 use crate::reliability::{Judge, Unchanged};
@@ -28,12 +28,50 @@ use crate::tree::loader::{EntryLoader, LoadedEntry};
 use crate::update::reread::{Reread, RereadCandidate};
 use std::ops::ControlFlow;
 
+/// Unchanged files that are read because of what the manifest notes of them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum ReadNoted {
+    /// None.
+    No,
+    /// Those whose content was found damaged.
+    Damaged,
+    /// Those, and those that could not be read.
+    All,
+}
+
+/// Options of the first pass.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FirstPassOptions {
+    pub(crate) noted: ReadNoted,
+    /// True if the other unchanged files are collected, for some of them to be read.
+    pub(crate) candidates: bool,
+    pub(crate) trust: Trust,
+    pub(crate) root_check: RootCheck,
+    /// The time now, in nanoseconds since 1970.
+    pub(crate) now: i64,
+}
+
+impl From<&UpdateOptions<'_>> for FirstPassOptions {
+    fn from(what: &UpdateOptions<'_>) -> FirstPassOptions {
+        FirstPassOptions {
+            noted: match what.damaged {
+                Damaged::Keep => ReadNoted::No,
+                Damaged::Accept => ReadNoted::Damaged,
+            },
+            candidates: what.reread != Reread::None,
+            trust: what.trust,
+            root_check: what.root_check,
+            now: what.now,
+        }
+    }
+}
+
 /// Results of the first pass.
 #[derive(Default)]
-pub(super) struct UpdatePlan {
+pub(crate) struct UpdatePlan {
     /// For each entry, true if it is to be read.
-    pub(super) wanted: Vec<bool>,
-    pub(super) candidates: Vec<RereadCandidate>,
+    pub(crate) wanted: Vec<bool>,
+    pub(crate) candidates: Vec<RereadCandidate>,
     /// Number of entries of both sides.
     pub(super) seen: u64,
     /// True if there is anything to write.
@@ -65,7 +103,7 @@ pub(super) struct RecordedFiles {
 }
 
 impl UpdatePlan {
-    pub(super) fn read(&mut self, id: EntryId) {
+    pub(crate) fn read(&mut self, id: EntryId) {
         self.wanted[id.0 as usize] = true;
     }
 
@@ -89,7 +127,7 @@ impl UpdatePlan {
 
 /// State of the first pass.
 struct FirstPass<'a> {
-    what: &'a UpdateOptions<'a>,
+    what: FirstPassOptions,
     tree: &'a Tree,
     /// Time at which the manifest was made: an entry without a time of its own was verified then.
     made: i64,
@@ -108,13 +146,13 @@ struct FirstPass<'a> {
 
 /// Compares the results of `stat` with the old manifest. `elsewhere`: true if the root is on
 /// another device than recorded.
-pub(super) fn plan(
+pub(crate) fn plan(
     old: ManifestStream,
     manifest: &ManifestFile,
     tree: &Tree,
     elsewhere: bool,
     xattrs: XattrPolicy,
-    what: &UpdateOptions<'_>,
+    what: FirstPassOptions,
     work: &Work<'_>,
 ) -> Result<UpdatePlan, Error> {
     let header = old.header();
@@ -141,7 +179,7 @@ pub(super) fn plan(
     let mut loader = EntryLoader::new(tree, xattrs, manifest.directory(), work);
     let mut sides = Sides::of_tree(old, tree, Unmounted::new(what.root_check));
     // Each has to be looked at to be read again, or to be distinguished from copies.
-    let counts = what.trust == Trust::Checked && what.reread == Reread::None && !elsewhere;
+    let counts = what.trust == Trust::Checked && !what.candidates && !elsewhere;
     let same = match counts {
         true => sides.find_same(&loader, manifest, work)?,
         false => Arc::default(),
@@ -303,11 +341,14 @@ impl FirstPass<'_> {
         self.plan
             .replaced
             .leaf(&entry.path, weight, matches || copied);
-        let accepts =
-            self.what.damaged == Damaged::Accept && entry.found == Some(ContentFault::Damaged);
+        let reads_noted = match self.what.noted {
+            ReadNoted::No => false,
+            ReadNoted::Damaged => entry.found == Some(ContentFault::Damaged),
+            ReadNoted::All => entry.found.is_some(),
+        };
         // A name alone does not prove that this is the file that was found wrong.
         let doubted = by_name && entry.found.is_some();
-        if unchanged == Unchanged::No || accepts || doubted {
+        if unchanged == Unchanged::No || reads_noted || doubted {
             self.plan.read(id);
             self.plan.differs = true;
             return;
@@ -318,7 +359,7 @@ impl FirstPass<'_> {
             self.if_copied.push((id, (!same).then_some(weight)));
         }
         self.plan.report |= entry.found.is_some();
-        if self.what.reread != Reread::None {
+        if self.what.candidates {
             if self.plan.candidates.is_empty() {
                 // Grown step by step, it would be there twice for a moment. Pages that turn out not
                 // to be needed are never touched.

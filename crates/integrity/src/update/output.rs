@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use bc_edit::atomic::{AsRead, AtomicFile, Uncommitted};
 use bc_manifest::compress::Compressor;
 use bc_manifest::integrity::{Entry, Header, Trailer, Writer};
+use bc_manifest::{Map, Value};
 use bc_walk::job::{Error, ErrorKind};
 
+use super::locked::LockedManifest;
 use crate::input::{ManifestFile, Trust};
 
 /// The new manifest beside the old one, or nothing.
@@ -86,20 +88,19 @@ impl Output {
         Output(None)
     }
 
-    /// Begins the successor of the manifest that is at `path`, and open as `held`.
+    /// Begins the successor of the manifest that is at `path`.
     pub(super) fn create(
         path: &Path,
-        old: &ManifestFile,
-        held: &AsRead,
+        old: &LockedManifest,
         header: &Header,
     ) -> Result<Output, Error> {
         let failed = |error: std::io::Error| Error::io(path, "write", &error);
         let to = Successor {
             file: AtomicFile::create(path).map_err(failed)?,
-            old: held.try_clone().map_err(failed)?,
+            old: old.as_read().map_err(failed)?,
             path: path.to_owned(),
         };
-        Ok(Output(Some(to.begin(header, old.is_compressed())?)))
+        Ok(Output(Some(to.begin(header, old.file.is_compressed())?)))
     }
 
     pub(super) fn put(&mut self, entry: &Entry) -> Result<(), Error> {
@@ -112,13 +113,30 @@ impl Output {
         }
     }
 
+    /// Writes an old entry by its line, which stays as it is.
+    pub(super) fn keep(&mut self, entry: &Entry, line: &[u8]) -> Result<(), Error> {
+        match &mut self.0 {
+            Some(new) => {
+                let written = new.writer.write_as_read(entry, line);
+                written.map_err(|error| new.to.unwritten(error))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Writes it to its end.
     pub(super) fn end(self) -> Result<Ended, Error> {
+        self.end_with(&Map::new())
+    }
+
+    /// Writes it to its end, with these keys in its trailer that the format itself does not know.
+    pub(super) fn end_with(self, extra: &Map<String, Value>) -> Result<Ended, Error> {
         let Some(New { writer, to }) = self.0 else {
             return Ok(Ended(None));
         };
         let failed = to.failed();
-        let (encoder, trailer) = writer.finish().map_err(|error| to.unwritten(error))?;
+        let finished = writer.finish_with(extra);
+        let (encoder, trailer) = finished.map_err(|error| to.unwritten(error))?;
         let out = match encoder {
             Encoder::Plain(out) => out,
             Encoder::Zstd(out) => out.finish().map_err(&failed)?,

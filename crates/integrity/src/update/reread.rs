@@ -97,21 +97,26 @@ impl Reread {
     }
 }
 
-fn parse(text: &str) -> Option<Reread> {
-    let part = |number: f64| {
-        (0.0..=1.0)
-            .contains(&number)
-            .then_some(Reread::Fraction(number))
+/// Parses `5%` or `0.05`: a part of all, from 0 to 1.
+pub(super) fn parse_part(text: &str) -> Option<f64> {
+    let part = match text.strip_suffix('%') {
+        Some(percent) => percent.parse::<f64>().ok()? / 100.0,
+        None if text.contains('.') => text.parse().ok()?,
+        None => return None,
     };
-    if let Some(percent) = text.strip_suffix('%') {
-        return part(percent.parse::<f64>().ok()? / 100.0);
+    (0.0..=1.0).contains(&part).then_some(part)
+}
+
+fn parse(text: &str) -> Option<Reread> {
+    if text.ends_with('%') {
+        return parse_part(text).map(Reread::Fraction);
     }
     let unit_at = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);
     if unit.is_empty() && number.contains('.') {
-        return part(number.parse().ok()?);
+        return parse_part(number).map(Reread::Fraction);
     }
     if unit.trim().is_empty() && number.parse().is_ok_and(|few| (1..FEW).contains(&few)) {
         return None;
@@ -157,9 +162,8 @@ pub(crate) fn choose(
         true => (c.run, false, !c.last, c.entry),
         false => (c.run, true, c.last, c.entry),
     });
-    let mut others = other_names(&mut candidates, files);
-    // A byte for the name: a part of many empty files is a part all the same.
-    let cost = |c: &RereadCandidate| u128::from(files.size(c.entry)) + 1;
+    let mut others = other_names(&mut candidates, files, |candidate| candidate.entry);
+    let cost = |c: &RereadCandidate| cost(files, c.entry);
     let total: u128 = candidates.iter().map(cost).sum();
     let limit = match reread {
         Reread::None => 0,
@@ -206,15 +210,22 @@ impl Files for Listing {
     }
 }
 
+/// Returns the amount that a file counts for in a part of all. A byte for the name: a part of many
+/// empty files is a part all the same.
+pub(super) fn cost(files: &impl Files, entry: EntryId) -> u128 {
+    u128::from(files.size(entry)) + 1
+}
+
 /// Leaves the first name of each file among the candidates, and returns the others. A file is read
 /// once, whatever its names, and the digest is recorded for all of them: a name that kept an older
 /// digest would contradict the others.
-fn other_names(
-    candidates: &mut Vec<RereadCandidate>,
+pub(super) fn other_names<T>(
+    candidates: &mut Vec<T>,
     files: &impl Files,
+    entry: impl Fn(&T) -> EntryId,
 ) -> HashMap<Identity, Vec<EntryId>> {
     let mut others: HashMap<Identity, Vec<EntryId>> = HashMap::new();
-    candidates.retain(|candidate| match files.linked(candidate.entry) {
+    candidates.retain(|candidate| match files.linked(entry(candidate)) {
         None => true,
         Some(file) => match others.entry(file) {
             Slot::Vacant(slot) => {
@@ -222,7 +233,7 @@ fn other_names(
                 true
             }
             Slot::Occupied(mut slot) => {
-                slot.get_mut().push(candidate.entry);
+                slot.get_mut().push(entry(candidate));
                 false
             }
         },

@@ -55,6 +55,28 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// If the entry is not in its place, breaks a rule of the format, or writing fails.
     pub fn write(&mut self, entry: &Entry) -> Result<(), Error> {
+        self.count(entry)?;
+        entry.write_line(&mut self.buffer);
+        self.flush_if_full()
+    }
+
+    /// Writes an entry by the line that it was read from, without its end: that stays as it is, byte
+    /// for byte, whatever wrote it.
+    ///
+    /// # Errors
+    /// As of [`write`](Writer::write).
+    ///
+    /// Internal to bit-crafts.
+    #[doc(hidden)]
+    pub fn write_as_read(&mut self, entry: &Entry, line: &[u8]) -> Result<(), Error> {
+        self.count(entry)?;
+        self.buffer.extend_from_slice(line);
+        self.buffer.push(b'\n');
+        self.flush_if_full()
+    }
+
+    /// Checks that this entry can be the next, and counts it.
+    fn count(&mut self, entry: &Entry) -> Result<(), Error> {
         let line = self.counts.entries + 2;
         check_path(&entry.path).map_err(|why| Error::new(ErrorKind::UnsafePath, line, why))?;
         entry
@@ -78,11 +100,14 @@ impl<W: Write> Writer<W> {
         }
         self.last.clone_from(&entry.path);
         self.counts.count(entry);
-        entry.write_line(&mut self.buffer);
-        if self.buffer.len() >= CHUNK {
-            self.flush_buffer()?;
-        }
         Ok(())
+    }
+
+    fn flush_if_full(&mut self) -> Result<(), Error> {
+        match self.buffer.len() >= CHUNK {
+            true => self.flush_buffer(),
+            false => Ok(()),
+        }
     }
 
     /// Writes the trailer and flushes; returns the output and the trailer.
