@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bc_testkit::{TestTree, left_out, tool};
 
+use super::machine::Machine;
 use super::{NAMES, deb, deb_check, guide, size_agrees, symbols};
 
 /// Returns the program beside this test; a test of this package alone builds it.
@@ -22,6 +23,10 @@ fn binary() -> PathBuf {
         assert!(cargo.status().unwrap().success());
     }
     bc
+}
+
+fn here() -> Machine {
+    Machine::of(None).unwrap()
 }
 
 #[test]
@@ -65,7 +70,7 @@ fn beside_the_calculator_the_guide_says_bchash() {
 #[test]
 fn the_package_serves_its_own_names_and_no_other() {
     let t = TestTree::new();
-    deb::lay(&binary(), t.path()).unwrap();
+    deb::lay(&here(), &binary(), t.path()).unwrap();
     let share = |path: &str| t.join("usr/share").join(path);
     let man = std::fs::read_dir(share("man/man1")).unwrap();
     let pages: Vec<PathBuf> = man.map(|entry| entry.unwrap().path()).collect();
@@ -103,7 +108,7 @@ fn the_package_serves_its_own_names_and_no_other() {
 #[test]
 fn a_package_that_takes_the_calculators_name_is_refused() {
     let t = TestTree::new();
-    deb::lay(&binary(), t.path()).unwrap();
+    deb::lay(&here(), &binary(), t.path()).unwrap();
     let again = |path: &str, text: &str| {
         t.write(path, text);
         let checked = deb_check::check(t.path()).map_err(|error| error.to_string());
@@ -143,7 +148,7 @@ fn symbols_are_put_apart_and_names_stay() {
     let compile = t.run("cc").args(["-g", "-O0", "-o", "whole", "a.c"]);
     compile.go().code(0);
     let tables = t.join("bc.debug");
-    symbols::split(&t.join("whole"), &t.join("bc"), &tables).unwrap();
+    symbols::split(&here(), &t.join("whole"), &t.join("bc"), &tables).unwrap();
     let sections = |name: &str| t.run("objdump").args(["-h", name]).go().code(0).text();
     assert!(!sections("bc").contains(".debug_line"));
     assert!(sections("bc").contains(".gnu_debuglink"));
