@@ -5,6 +5,7 @@
 //! The guide is Markdown, and the reader of Markdown is no part of the program: those who build
 //! from source have the guide in `src/guide`, packages bring the page.
 
+mod changelog;
 mod copyright;
 mod deb;
 mod deb_check;
@@ -36,10 +37,13 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     let machine = Machine::of(args.option("--target")?)?;
     args.done()?;
     let release = Release::read()?;
-    if let Some(tag) = tag.filter(|tag| *tag != format!("v{}", release.version)) {
-        bail!("the tag is {tag}, and the version {}", release.version);
+    if let Some(tag) = tag {
+        if tag != format!("v{}", release.version) {
+            bail!("the tag is {tag}, and the version {}", release.version);
+        }
+        changelog::check_released(&release.version)?;
     }
-    std::fs::create_dir_all(&dir)?;
+    write(&dir.join("notes.md"), &changelog::notes(&release.version)?)?;
     let bc = dir.join("bc");
     match apart {
         true => symbols::split(

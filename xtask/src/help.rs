@@ -57,7 +57,8 @@ cargo xtask COMMAND
       --target aarch64-unknown-linux-gnu: for that machine, by a cross compiler and qemu-aarch64
       (then also `cargo deb --target`);
       --static: build the tarball's program even where a plain build is not static;
-      --symbols: tables of lines in a file of their own; --tag: fail if it is not the version's
+      --symbols: tables of lines in a file of their own; --tag: fail if it is not the version's, or
+      a changelog has no date for it
   api [--write] [--baseline REV]
       the libraries' public API: as it is recorded in xtask/api (--write records it), what is
       promised apart from what is internal; no types of other crates, none that is internal in

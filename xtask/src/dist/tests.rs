@@ -169,3 +169,38 @@ fn a_size_in_readme_that_is_out_of_date_is_refused() {
     assert!(size_agrees(readme, 9_900_000).is_err());
     assert!(size_agrees("no figure", 16_000_000).is_err());
 }
+
+/// Checks that actions of others are taken by commit, and that the guide verifies the certificate
+/// by which the workflow signs.
+#[test]
+fn the_release_workflow_is_pinned_and_signs_as_the_guide_says() {
+    let read = |path: &str| std::fs::read_to_string(crate::sh::root().join(path)).unwrap();
+    let mut actions = 0;
+    for workflow in ["ci.yml", "release.yml"] {
+        for line in read(&format!(".github/workflows/{workflow}")).lines() {
+            let Some((_, action)) = line.split_once("uses: ") else {
+                continue;
+            };
+            let commit = action.split(['@', ' ']).nth(1).unwrap_or("");
+            let is_hex = commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+            assert!(commit.len() == 40 && is_hex, "{workflow}: {action}");
+            actions += 1;
+        }
+    }
+    assert!(actions > 4, "{actions} actions");
+    let (guide, workflow) = (
+        read("src/guide/rules.md"),
+        read(".github/workflows/release.yml"),
+    );
+    assert!(workflow.contains("id-token: write"));
+    let same = [
+        "--bundle SHA256SUMS.sigstore.json",
+        "--certificate-oidc-issuer https://token.actions.githubusercontent.com SHA256SUMS",
+    ];
+    for words in same {
+        assert!(guide.contains(words) && workflow.contains(words), "{words}");
+    }
+    let file = "/.github/workflows/release.yml@";
+    assert!(guide.contains(&format!("/$repository{file}refs/tags/$tag\"")));
+    assert!(workflow.contains(&format!("/$GITHUB_REPOSITORY{file}$GITHUB_REF\"")));
+}
