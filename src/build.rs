@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 use std::env;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,32 +33,39 @@ fn main() {
     let is = |name: &str, value: &str| env::var(name).is_ok_and(|v| v == value);
     let features = env::var("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
     let is_static = features.split(',').any(|feature| feature == "crt-static");
-    // Elsewhere, and when building for another machine, the default stays.
+    // Elsewhere the default stays.
     if is("CARGO_CFG_TARGET_OS", "linux")
         && is("CARGO_CFG_TARGET_ENV", "gnu")
-        && env::var("HOST") == env::var("TARGET")
         && !is_static
-        && let Some(unwinder) = file("libgcc_eh.a")
+        && let Some(compiler) = compiler()
+        && let Some(unwinder) = file(&compiler, "libgcc_eh.a")
         && let Some(folder) = env::var_os("OUT_DIR").map(PathBuf::from)
     {
         let script = format!("GROUP ( \"{}\" -lgcc )\n", unwinder.display());
         if fs::write(folder.join("libgcc_s.so"), script).is_ok() {
             println!("cargo::rustc-link-search=native={}", folder.display());
             if !is("BC_LIBC", "shared") {
-                link_libc(&folder.join("libc"), &unwinder);
+                link_libc(&compiler, &folder.join("libc"), &unwinder);
             }
         }
     }
 }
 
+/// Returns the C compiler that links for the target: the linker that Cargo was given, without which
+/// another machine's is not known.
+fn compiler() -> Option<OsString> {
+    let is_native = env::var("HOST") == env::var("TARGET");
+    env::var_os("RUSTC_LINKER").or_else(|| is_native.then(|| "cc".into()))
+}
+
 /// Links the binary, and nothing else of the package, with the C library's archives; leaves
 /// everything as it is where one of them or the start of a static PIE is missing.
-fn link_libc(folder: &Path, unwinder: &Path) {
+fn link_libc(compiler: &OsStr, folder: &Path, unwinder: &Path) {
     let archives: Option<Vec<PathBuf>> = LIBRARIES
         .iter()
-        .map(|library| file(&format!("lib{library}.a")))
+        .map(|library| file(compiler, &format!("lib{library}.a")))
         .collect();
-    let (Some(archives), Some(_)) = (archives, file("rcrt1.o")) else {
+    let (Some(archives), Some(_)) = (archives, file(compiler, "rcrt1.o")) else {
         return;
     };
     let write = |(library, archive): (&&str, &PathBuf)| {
@@ -74,8 +82,8 @@ fn link_libc(folder: &Path, unwinder: &Path) {
 }
 
 /// Returns a file of the C compiler's and the C library's, if it is there.
-fn file(name: &str) -> Option<PathBuf> {
-    let said = Command::new("cc")
+fn file(compiler: &OsStr, name: &str) -> Option<PathBuf> {
+    let said = Command::new(compiler)
         .arg(format!("-print-file-name={name}"))
         .output()
         .ok()?;

@@ -5,24 +5,25 @@
 //! The guide is Markdown, and the reader of Markdown is no part of the program: those who build
 //! from source have the guide in `src/guide`, packages bring the page.
 
+mod changelog;
 mod copyright;
 mod deb;
 mod deb_check;
 mod elf;
 mod guide;
-mod static_build;
+mod machine;
 mod symbols;
 mod tarball;
 #[cfg(test)]
 mod tests;
 
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use self::machine::Machine;
 use crate::args::Args;
 use crate::sh;
 
@@ -33,37 +34,50 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     let linked_in = args.flag("--static");
     let apart = args.flag("--symbols");
     let tag = args.option("--tag")?;
+    let machine = Machine::of(args.option("--target")?)?;
     args.done()?;
     let release = Release::read()?;
-    if let Some(tag) = tag.filter(|tag| *tag != format!("v{}", release.version)) {
-        bail!("the tag is {tag}, and the version {}", release.version);
+    if let Some(tag) = tag {
+        if tag != format!("v{}", release.version) {
+            bail!("the tag is {tag}, and the version {}", release.version);
+        }
+        changelog::check_released(&release.version)?;
     }
-    std::fs::create_dir_all(&dir)?;
+    write(&dir.join("notes.md"), &changelog::notes(&release.version)?)?;
     let bc = dir.join("bc");
     match apart {
-        true => symbols::split(&symbols::build()?, &bc, &dir.join("bc.debug"))?,
-        false => install(&sh::release_binary("bit-crafts", "bc")?, &bc)?,
+        true => symbols::split(
+            &machine,
+            &machine.build("symbols")?,
+            &bc,
+            &dir.join("bc.debug"),
+        )?,
+        false => install(&machine.build("release")?, &bc)?,
     }
     let readme = std::fs::read_to_string(sh::root().join("README.md"))?;
     size_agrees(&readme, std::fs::metadata(&bc)?.len())?;
-    pages(&bc, &dir)?;
-    write(&dir.join("copyright"), &copyright::text("bit-crafts")?)?;
-    let of_wheels = copyright::text("bit-crafts-python")?;
+    pages(&machine, &bc, &dir)?;
+    let target = machine.target();
+    write(
+        &dir.join("copyright"),
+        &copyright::text("bit-crafts", target)?,
+    )?;
+    let of_wheels = copyright::text("bit-crafts-python", target)?;
     write(&sh::root().join(copyright::FOR_WHEELS), &of_wheels)?;
     // A build is static where the C library's archives are installed.
-    let is_static = !elf::needs_interpreter(&bc)?;
-    let whole = match (is_static, linked_in) {
+    let whole = match (elf::Program::read(&bc)?.is_static, linked_in) {
         (true, _) => Some(bc.clone()),
-        (false, true) => Some(static_build::build()?),
+        (false, true) => Some(machine.build_static()?),
         (false, false) => None,
     };
+    let stem = format!("bit-crafts-{}-{}-linux", release.version, machine.arch());
     match whole {
-        Some(whole) => tarball::build(&whole, &dir, &release)?,
+        Some(whole) => tarball::build(&machine, &whole, &dir, &stem)?,
         None => println!("not built: the tarball; --static builds the program for it"),
     }
-    deb::build(&bc, &dir.join("deb"), &release)?;
+    deb::build(&machine, &bc, &dir.join("deb"), &release)?;
     if apart {
-        symbols::pack(&dir, &release)?;
+        symbols::pack(&dir, &stem)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -80,14 +94,15 @@ fn size_agrees(readme: &str, size: u64) -> Result<()> {
 }
 
 /// Pages and completions beside the program.
-fn pages(bc: &Path, dir: &Path) -> Result<()> {
-    generate(bc, "bc", "man", &dir.join("man"))?;
+fn pages(machine: &Machine, bc: &Path, dir: &Path) -> Result<()> {
+    let generate = |what: &str, to: &Path| generate(machine, bc, "bc", what, to);
+    generate("man", &dir.join("man"))?;
     write(&dir.join("man/bc-guide.7"), &guide::page("bc"))?;
     let completions = dir.join("completions");
     std::fs::create_dir_all(&completions)?;
-    generate(bc, "bc", "complete-bash", &completions.join("bc.bash"))?;
-    generate(bc, "bc", "complete-zsh", &completions.join("_bc"))?;
-    generate(bc, "bc", "complete-fish", &completions.join("bc.fish"))
+    generate("complete-bash", &completions.join("bc.bash"))?;
+    generate("complete-zsh", &completions.join("_bc"))?;
+    generate("complete-fish", &completions.join("bc.fish"))
 }
 
 /// Version of the program in Cargo.toml.
@@ -108,22 +123,13 @@ impl Release {
             version: text("version"),
         })
     }
-
-    /// Returns the common part of file names: `bit-crafts-0.1.0-x86_64-linux`.
-    fn stem(&self) -> String {
-        let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
-        format!("bit-crafts-{}-{arch}-{os}", self.version)
-    }
 }
 
 /// Runs the program, called `name`, to write the texts that it generates from its command tree.
-fn generate(bc: &Path, name: &str, what: &str, to: &Path) -> Result<()> {
-    let mut command = Command::new(bc);
-    command
-        .arg0(name)
-        .arg(format!("--generate={what}"))
-        .arg("--output")
-        .arg(to);
+fn generate(machine: &Machine, bc: &Path, name: &str, what: &str, to: &Path) -> Result<()> {
+    let mut command = machine.command(bc, name);
+    command.arg(format!("--generate={what}"));
+    command.arg("--output").arg(to);
     sh::run(command.env("SOURCE_DATE_EPOCH", epoch()))?;
     println!("{}", to.display());
     Ok(())

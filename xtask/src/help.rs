@@ -50,12 +50,15 @@ cargo xtask COMMAND
       Python's, and the instructions that kernels take. --quick: of these only bc-digest's
   perf-mode apply|restore
       governor, boost and address randomisation for steady timings
-  dist [--dir D] [--static] [--symbols] [--tag vN.N.N]
+  dist [--dir D] [--static] [--symbols] [--target TARGET] [--tag vN.N.N]
       what a release is made of: the program, manual pages and completions; a tarball, and the
       files that `cargo deb --no-build --no-strip` makes the Debian package of; and the notices of
       the crates in it, which wheels of crates/python carry from then on.
+      --target aarch64-unknown-linux-gnu: for that machine, by a cross compiler and qemu-aarch64
+      (then also `cargo deb --target`);
       --static: build the tarball's program even where a plain build is not static;
-      --symbols: tables of lines in a file of their own; --tag: fail if it is not the version's
+      --symbols: tables of lines in a file of their own; --tag: fail if it is not the version's, or
+      a changelog has no date for it
   api [--write] [--baseline REV]
       the libraries' public API: as it is recorded in xtask/api (--write records it), what is
       promised apart from what is internal; no types of other crates, none that is internal in

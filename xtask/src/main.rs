@@ -2,6 +2,7 @@
 //! One file per command; `main` only picks it.
 #![forbid(unsafe_code)]
 
+mod aarch64;
 mod api;
 mod args;
 mod bench;

@@ -90,8 +90,8 @@ struct Linked {
     holders: Vec<String>,
 }
 
-/// Returns the whole file of what is built from this package.
-pub(super) fn text(package: &str) -> Result<String> {
+/// Returns the whole file of what is built from this package for a target.
+pub(super) fn text(package: &str, target: &str) -> Result<String> {
     let ours = "The bit-crafts developers";
     let mut out = String::from(
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\
@@ -107,7 +107,7 @@ pub(super) fn text(package: &str) -> Result<String> {
             "\nFiles: {files}\nCopyright: {ours}\nLicense: {licence}\n"
         )?;
     }
-    for one in linked(package)? {
+    for one in linked(package, target)? {
         let (name, licence) = (&one.name, one.licences.join(" and "));
         let holders = one.holders.join("\n ");
         write!(
@@ -135,11 +135,12 @@ fn licences_of(stanzas: &str) -> impl Iterator<Item = String> {
     lines.filter_map(|line| Some(line.strip_prefix("License: ")?.to_owned()))
 }
 
-/// Returns the crates of others that this package is linked from on this machine, by name. Macros
+/// Returns the crates of others that this package is linked from for a target, by name. Macros
 /// work when it is compiled and leave nothing of theirs in it.
-fn linked(package: &str) -> Result<Vec<Linked>> {
+fn linked(package: &str, target: &str) -> Result<Vec<Linked>> {
     let mut tree = sh::cargo();
-    tree.args(["tree", "--locked", "--package", package, "--edges"]);
+    tree.args(["tree", "--locked", "--package", package]);
+    tree.args(["--target", target, "--edges"]);
     tree.args(["normal,no-proc-macro", "--prefix", "none", "--no-dedupe"]);
     tree.args(["--format", "{p}"]);
     let text = String::from_utf8(sh::stdout(&mut tree)?)?;
@@ -242,6 +243,8 @@ fn holder(line: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    const TARGET: &str = "x86_64-unknown-linux-gnu";
+
     #[test]
     fn notices_are_told_from_the_words_of_licences() {
         for (line, expected) in [
@@ -263,7 +266,7 @@ mod tests {
     /// Checks that every crate has its holder and a licence whose text follows.
     #[test]
     fn everything_that_is_linked_is_in_it() {
-        let text = text("bit-crafts").unwrap();
+        let text = text("bit-crafts", TARGET).unwrap();
         for name in [
             "blake3",
             "clap_builder",
@@ -284,7 +287,7 @@ mod tests {
     /// Checks that a wheel has notices of its own: of the bindings too, of no command line.
     #[test]
     fn a_wheel_has_those_of_its_crates() {
-        let text = text("bit-crafts-python").unwrap();
+        let text = text("bit-crafts-python", TARGET).unwrap();
         for name in ["blake3", "pyo3", "nix", "redb", "zstd-sys"] {
             assert!(text.contains(&format!("\nFiles: {name}/*\n")), "{name}");
         }

@@ -7,13 +7,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use super::machine::Machine;
 use super::{NAMES, Release, SCHEMAS, deb_check, generate, guide, lay_schemas};
 
 /// What changed from release to release of the package.
 const CHANGELOG: &str = include_str!("../../debian/changelog");
 
 /// Lays the files into `root`, which is emptied first, and checks them.
-pub(super) fn build(bc: &Path, root: &Path, release: &Release) -> Result<()> {
+pub(super) fn build(machine: &Machine, bc: &Path, root: &Path, release: &Release) -> Result<()> {
     let latest = format!("bit-crafts ({}-", release.version);
     if !CHANGELOG.starts_with(&latest) {
         bail!(
@@ -24,18 +25,18 @@ pub(super) fn build(bc: &Path, root: &Path, release: &Release) -> Result<()> {
     if root.exists() {
         std::fs::remove_dir_all(root).with_context(|| root.display().to_string())?;
     }
-    lay(bc, root)?;
+    lay(machine, bc, root)?;
     println!("{}", root.display());
     deb_check::check(root)
 }
 
 /// Lays into `root` the files that the program writes when it is called by the package's name.
-pub(super) fn lay(bc: &Path, root: &Path) -> Result<()> {
+pub(super) fn lay(machine: &Machine, bc: &Path, root: &Path) -> Result<()> {
     let [whole, applets @ ..] = NAMES;
     let share = root.join("usr/share");
     let man = share.join("man/man1");
     std::fs::create_dir_all(&man)?;
-    generate(bc, whole, "man", &man)?;
+    generate(machine, bc, whole, "man", &man)?;
     put(
         &share.join("man/man7"),
         &format!("{whole}-guide.7"),
@@ -49,7 +50,8 @@ pub(super) fn lay(bc: &Path, root: &Path) -> Result<()> {
     for (shell, folder, name) in completions {
         let folder = share.join(folder);
         std::fs::create_dir_all(&folder)?;
-        generate(bc, whole, &format!("complete-{shell}"), &folder.join(&name))?;
+        let what = format!("complete-{shell}");
+        generate(machine, bc, whole, &what, &folder.join(&name))?;
         // zsh reads the names that a file is for from its first line; bash and fish look for a file
         // of the command's name.
         for applet in applets.iter().filter(|_| shell != "zsh") {

@@ -7,19 +7,21 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use super::elf::needs_interpreter;
-use super::static_build::ABC;
-use super::{NAMES, Release, SCHEMAS, epoch, lay_schemas};
+use super::elf;
+use super::machine::Machine;
+use super::{NAMES, SCHEMAS, epoch, lay_schemas};
 use crate::sh;
 
-/// Packs the files already in `dir`, and `program`.
-pub(super) fn build(program: &Path, dir: &Path, release: &Release) -> Result<()> {
-    if needs_interpreter(program)? {
+/// SHA-256 of `abc`, as `sha256sum` prints it.
+const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+/// Packs the files already in `dir`, and `program`; `stem` is the folder in it, and its name.
+pub(super) fn build(machine: &Machine, program: &Path, dir: &Path, stem: &str) -> Result<()> {
+    if !elf::Program::read(program)?.is_static {
         bail!("{}: is linked dynamically", program.display());
     }
-    let stem = release.stem();
     let folder = sh::scratch("tarball")?;
-    let root = folder.join(&stem);
+    let root = folder.join(stem);
     lay(program, dir, &root)?;
     let to = dir.join(format!("{stem}.tar.gz"));
     let mut tar = Command::new("tar");
@@ -27,8 +29,8 @@ pub(super) fn build(program: &Path, dir: &Path, release: &Release) -> Result<()>
     tar.arg(format!("--mtime=@{}", epoch()));
     tar.args(["--mode=u=rwX,go=rX", "--use-compress-program=gzip -9n"]);
     tar.arg("-cf").arg(&to).arg("-C").arg(&folder);
-    sh::run(tar.arg(&stem))?;
-    check(&to, &stem)?;
+    sh::run(tar.arg(stem))?;
+    check(machine, &to, stem)?;
     println!("{}", to.display());
     Ok(())
 }
@@ -76,7 +78,7 @@ fn lay(program: &Path, dir: &Path, root: &Path) -> Result<()> {
 }
 
 /// Checks that it hashes and its names work, unpacked elsewhere.
-fn check(tarball: &Path, stem: &str) -> Result<()> {
+fn check(machine: &Machine, tarball: &Path, stem: &str) -> Result<()> {
     let folder = sh::scratch("tarball-check")?;
     let mut tar = Command::new("tar");
     sh::run(tar.arg("-xzf").arg(tarball).arg("-C").arg(&folder))?;
@@ -84,7 +86,7 @@ fn check(tarball: &Path, stem: &str) -> Result<()> {
     let abc = folder.join("abc");
     std::fs::write(&abc, "abc")?;
     for name in ["bin/bchash", "bin/bitcrafts"] {
-        let mut hash = Command::new(root.join(name));
+        let mut hash = machine.command(&root.join(name), name);
         if name.ends_with("bitcrafts") {
             hash.arg("hash");
         }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bc_testkit::{TestTree, left_out, tool};
 
+use super::machine::Machine;
 use super::{NAMES, deb, deb_check, guide, size_agrees, symbols};
 
 /// Returns the program beside this test; a test of this package alone builds it.
@@ -22,6 +23,10 @@ fn binary() -> PathBuf {
         assert!(cargo.status().unwrap().success());
     }
     bc
+}
+
+fn here() -> Machine {
+    Machine::of(None).unwrap()
 }
 
 #[test]
@@ -65,7 +70,7 @@ fn beside_the_calculator_the_guide_says_bchash() {
 #[test]
 fn the_package_serves_its_own_names_and_no_other() {
     let t = TestTree::new();
-    deb::lay(&binary(), t.path()).unwrap();
+    deb::lay(&here(), &binary(), t.path()).unwrap();
     let share = |path: &str| t.join("usr/share").join(path);
     let man = std::fs::read_dir(share("man/man1")).unwrap();
     let pages: Vec<PathBuf> = man.map(|entry| entry.unwrap().path()).collect();
@@ -123,7 +128,7 @@ fn schemas_are_in_the_package() {
 #[test]
 fn a_package_that_takes_the_calculators_name_is_refused() {
     let t = TestTree::new();
-    deb::lay(&binary(), t.path()).unwrap();
+    deb::lay(&here(), &binary(), t.path()).unwrap();
     let again = |path: &str, text: &str| {
         t.write(path, text);
         let checked = deb_check::check(t.path()).map_err(|error| error.to_string());
@@ -163,7 +168,7 @@ fn symbols_are_put_apart_and_names_stay() {
     let compile = t.run("cc").args(["-g", "-O0", "-o", "whole", "a.c"]);
     compile.go().code(0);
     let tables = t.join("bc.debug");
-    symbols::split(&t.join("whole"), &t.join("bc"), &tables).unwrap();
+    symbols::split(&here(), &t.join("whole"), &t.join("bc"), &tables).unwrap();
     let sections = |name: &str| t.run("objdump").args(["-h", name]).go().code(0).text();
     assert!(!sections("bc").contains(".debug_line"));
     assert!(sections("bc").contains(".gnu_debuglink"));
@@ -183,4 +188,39 @@ fn a_size_in_readme_that_is_out_of_date_is_refused() {
     assert!(size_agrees(readme, 17_100_000).is_err());
     assert!(size_agrees(readme, 9_900_000).is_err());
     assert!(size_agrees("no figure", 16_000_000).is_err());
+}
+
+/// Checks that actions of others are taken by commit, and that the guide verifies the certificate
+/// by which the workflow signs.
+#[test]
+fn the_release_workflow_is_pinned_and_signs_as_the_guide_says() {
+    let read = |path: &str| std::fs::read_to_string(crate::sh::root().join(path)).unwrap();
+    let mut actions = 0;
+    for workflow in ["ci.yml", "release.yml"] {
+        for line in read(&format!(".github/workflows/{workflow}")).lines() {
+            let Some((_, action)) = line.split_once("uses: ") else {
+                continue;
+            };
+            let commit = action.split(['@', ' ']).nth(1).unwrap_or("");
+            let is_hex = commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+            assert!(commit.len() == 40 && is_hex, "{workflow}: {action}");
+            actions += 1;
+        }
+    }
+    assert!(actions > 4, "{actions} actions");
+    let (guide, workflow) = (
+        read("src/guide/rules.md"),
+        read(".github/workflows/release.yml"),
+    );
+    assert!(workflow.contains("id-token: write"));
+    let same = [
+        "--bundle SHA256SUMS.sigstore.json",
+        "--certificate-oidc-issuer https://token.actions.githubusercontent.com SHA256SUMS",
+    ];
+    for words in same {
+        assert!(guide.contains(words) && workflow.contains(words), "{words}");
+    }
+    let file = "/.github/workflows/release.yml@";
+    assert!(guide.contains(&format!("/$repository{file}refs/tags/$tag\"")));
+    assert!(workflow.contains(&format!("/$GITHUB_REPOSITORY{file}$GITHUB_REF\"")));
 }

@@ -9,10 +9,9 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::{cost, messages, version};
+use crate::aarch64::{self, COMPILER, TARGET};
 use crate::sh;
 
-const TARGET: &str = "aarch64-unknown-linux-gnu";
-const COMPILER: &str = "aarch64-linux-gnu-gcc";
 /// Programs find the C library for that machine by themselves: an emulator that is told of it finds
 /// `/` in its folder, too, and what a program makes by steps from there lands in it.
 const LIBRARIES: &str = "-Clink-arg=-Wl,-rpath=/usr/aarch64-linux-gnu/lib \
@@ -189,21 +188,13 @@ pub(super) fn run(quick: bool) -> Result<()> {
 
 /// Returns the emulator with its helper; `None`, and says why, if something is not installed.
 fn machine() -> Result<Option<Machine>> {
-    let not_run = |reason: &str| println!("isa: aarch64 not run: {reason}");
-    let Some(qemu) = sh::find_tool(&["qemu-aarch64", "qemu-aarch64-static"]) else {
-        not_run("qemu-aarch64 is not installed");
-        return Ok(None);
+    let qemu = match aarch64::emulator() {
+        Ok(qemu) => qemu,
+        Err(reason) => {
+            println!("isa: aarch64 not run: {reason}");
+            return Ok(None);
+        }
     };
-    if !sh::has(COMPILER) {
-        not_run(&format!("{COMPILER} is not installed"));
-        return Ok(None);
-    }
-    let installed =
-        sh::sysroot(None).is_some_and(|root| root.join("lib/rustlib").join(TARGET).is_dir());
-    if !installed {
-        not_run(&format!("rustup target add {TARGET}"));
-        return Ok(None);
-    }
     let (major, minor) = version(&qemu);
     println!("isa: aarch64 under qemu {major}.{minor}");
     let hider = sh::scratch("isa-aarch64")?.join("hide.so");
@@ -214,10 +205,11 @@ fn machine() -> Result<Option<Machine>> {
     Ok(Some(Machine { qemu, hider }))
 }
 
-/// Returns a cargo that builds for that machine.
+/// Returns a cargo that builds for that machine: with a shared C library, into which the library
+/// that hides instruction sets is preloaded.
 fn cargo() -> Command {
-    let mut cargo = sh::cargo();
-    cargo.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", COMPILER);
+    let mut cargo = aarch64::cargo();
+    cargo.env("BC_LIBC", "shared");
     cargo.env(
         "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS",
         LIBRARIES,
