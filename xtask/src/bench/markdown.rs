@@ -144,8 +144,7 @@ fn misses(out: &mut String, record: &BenchRecord) -> std::fmt::Result {
     }
     writeln!(
         out,
-        "\nReasons beyond that, and what was tried: [notes]({}-notes.md).\n",
-        record.stem()
+        "\nReasons beyond that, and what was tried: [README.md](README.md#missed-targets).\n"
     )
 }
 

@@ -4,32 +4,29 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::sh;
 
-/// Pages besides those of the guide.
+/// Pages besides those of the folders.
 const PAGES: &[&str] = &[
     "README.md",
     "crates/README.md",
     ".github/CONTRIBUTING.md",
     ".github/SECURITY.md",
 ];
-const GUIDE: &str = "src/guide";
+/// Folders whose pages are checked, too.
+const FOLDERS: [&str; 2] = ["benches/record", "src/guide"];
 
 /// README is shown by registries, too: its links are to pages that the package contains.
 const PACKAGED: [&str; 2] = ["README.md", "src/"];
 
 pub(super) fn check(complaints: &mut Vec<String>) {
-    let guide = std::fs::read_dir(sh::root().join(GUIDE))
-        .into_iter()
-        .flatten();
-    let guide = guide.flatten().map(|page| page.file_name());
-    let mut guide: Vec<String> = guide
-        .map(|name| format!("{GUIDE}/{}", name.to_string_lossy()))
-        .collect();
-    guide.sort();
-    for page in PAGES
-        .iter()
-        .copied()
-        .chain(guide.iter().map(String::as_str))
-    {
+    let mut pages: Vec<String> = PAGES.iter().copied().map(str::to_owned).collect();
+    for folder in FOLDERS {
+        let files = std::fs::read_dir(sh::root().join(folder));
+        let names = files.into_iter().flatten().flatten();
+        let names = names.map(|file| format!("{folder}/{}", file.file_name().to_string_lossy()));
+        pages.extend(names.filter(|name| name.ends_with(".md")));
+    }
+    pages.sort();
+    for page in &pages {
         let Ok(text) = std::fs::read_to_string(sh::root().join(page)) else {
             complaints.push(format!("{page}: is missing"));
             continue;
