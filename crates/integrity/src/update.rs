@@ -201,7 +201,7 @@ pub fn update_reported(
     let algorithm = manifest.algorithm_of(&header)?;
     refuse_part(manifest, &header)?;
     let options = tree_options(&header, what.trust)?;
-    let leave_out = [&[locked.own.clone()], what.leave_out].concat();
+    let leave_out = [std::slice::from_ref(&locked.own), what.leave_out].concat();
     let tree = Tree::walk(what.root, &options, FileStats::Walked, &leave_out, work);
     // A bad manifest is the more important error.
     old.prove()?;
