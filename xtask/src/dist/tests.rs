@@ -108,7 +108,7 @@ fn the_package_serves_its_own_names_and_no_other() {
 #[test]
 fn schemas_are_in_the_package() {
     let t = TestTree::new();
-    deb::lay(&binary(), t.path()).unwrap();
+    deb::lay(&here(), &binary(), t.path()).unwrap();
     let folder = t.join("usr/share/doc/bit-crafts/schemas");
     let names = std::fs::read_dir(&folder).unwrap();
     let names: Vec<PathBuf> = names.map(|entry| entry.unwrap().path()).collect();
