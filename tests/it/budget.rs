@@ -3,7 +3,7 @@
 
 use bc_testkit::{Outcome, TestTree};
 
-use crate::common::{ABC, BC, Bc};
+use crate::common::{ABC, BC, Bc, has_measured_allocator};
 
 const FILES: usize = 5000;
 
@@ -133,6 +133,9 @@ fn results_within_the_least_budget_are_those_without_one() {
 /// program takes over a single file, the budget, and a little for what is too small to count.
 #[test]
 fn a_run_needs_no_more_memory_than_its_budget() {
+    if !has_measured_allocator() {
+        return;
+    }
     const STEP: u64 = 64 << 10;
     const LITTLE: u64 = 512 << 10;
     let t = recorded();
@@ -286,6 +289,9 @@ fn a_limit_of_file_sizes_is_named() {
 /// gathered; and what is said to be enough is.
 #[test]
 fn a_list_to_check_is_refused_before_it_is_gathered() {
+    if !has_measured_allocator() {
+        return;
+    }
     const BUDGET: u64 = 512 << 10;
     const STEP: u64 = 256 << 10;
     const LITTLE: u64 = 1 << 20;

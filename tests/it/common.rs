@@ -31,6 +31,17 @@ pub fn is_cached(t: &TestTree) -> bool {
     is_used
 }
 
+/// True with the allocator whose memory and locks the limits of tests allow for; prints why not.
+pub fn has_measured_allocator() -> bool {
+    let is_measured = !cfg!(target_env = "musl");
+    if !is_measured {
+        let reason =
+            "musl's allocator takes more memory than it is asked for, and a lock each time";
+        bc_testkit::left_out(reason);
+    }
+    is_measured
+}
+
 /// True in a process of this test's own, which it starts: what it takes away, other tests would
 /// lack as well.
 pub fn alone(test: &str) -> bool {

@@ -151,9 +151,10 @@ impl FailingDisk {
         let out = self.t.bc_line(line).go();
         out.code(code);
         let text = out.error_text() + &out.text();
-        let named = text.lines().any(|line| {
-            line.contains(FAILING) && line.contains("read") && line.contains("Input/output error")
-        });
+        let reason = Errno::IO.to_string();
+        let named = text
+            .lines()
+            .any(|line| line.contains(FAILING) && line.contains("read") && line.contains(&reason));
         assert!(named, "{line}: {out}");
         assert!(
             self.disk.shown().join(format!("r/a/{FAILING}-x")).exists(),

@@ -12,7 +12,7 @@ use seccompiler::{
     SeccompRule, apply_filter,
 };
 
-use crate::common::BC;
+use crate::common::{BC, has_measured_allocator};
 
 /// The bytes of a program or library, and where its code lies in them.
 struct Code {
@@ -167,6 +167,9 @@ fn check(valgrind: &Path, words: &str, [few, more]: [&TestTree; 2], files: u64, 
 
 #[test]
 fn a_small_file_writes_nothing_that_workers_share() {
+    if !has_measured_allocator() {
+        return;
+    }
     let Some(valgrind) = tool("valgrind") else {
         return left_out("valgrind is not installed");
     };

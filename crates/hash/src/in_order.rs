@@ -356,13 +356,31 @@ pub fn hash_in_order(
 /// # Errors
 /// As of `hash_in_order`.
 pub fn hash_in_order_after(
-    EarlierResults(mut earlier): EarlierResults,
+    earlier: EarlierResults,
     listing: &Listing,
     wanted: impl Fn(EntryId) -> bool,
     options: &HashOptions,
     cancel: &Cancel,
     progress: &HashProgress,
     mut take: impl FnMut(Range<u32>, &HashedWindow) -> Result<ControlFlow<()>, Error>,
+) -> Result<Totals, Error> {
+    read_windows(
+        earlier, listing, &wanted, options, cancel, progress, &mut take,
+    )
+}
+
+/// Recipient of the windows, which ends the reading by [`ControlFlow::Break`].
+type TakeWindow<'a> = dyn FnMut(Range<u32>, &HashedWindow) -> Result<ControlFlow<()>, Error> + 'a;
+
+/// Reads for [`hash_in_order_after`]; compiled once, and not for the closures of each caller.
+fn read_windows(
+    EarlierResults(mut earlier): EarlierResults,
+    listing: &Listing,
+    wanted: &dyn Fn(EntryId) -> bool,
+    options: &HashOptions,
+    cancel: &Cancel,
+    progress: &HashProgress,
+    take: &mut TakeWindow<'_>,
 ) -> Result<Totals, Error> {
     earlier.sort_unstable_by_key(|(entry, _)| *entry);
     let is_read = |id: &EntryId| {

@@ -78,16 +78,54 @@ pub(crate) fn run_in<T: Send>(
     most: usize,
     f: impl Fn(usize, &dyn Fn() -> bool) -> T + Sync,
 ) -> Result<Vec<T>, WorkerPanic> {
+    let results = Mutex::new(Vec::new());
+    let lock = || results.lock().unwrap_or_else(PoisonError::into_inner);
+    run_workers(tables, named, workers, most, &|worker, spawn| {
+        let result = f(worker, spawn);
+        lock().push((worker, result));
+    })?;
+    Ok(in_worker_order(
+        results.into_inner().unwrap_or_else(PoisonError::into_inner),
+    ))
+}
+
+/// Returns results in the order of their workers' numbers, and those with the same number in the
+/// order in which they came.
+fn in_worker_order<T>(results: Vec<(usize, T)>) -> Vec<T> {
+    // The numbers alone are sorted, for which one sort is compiled for all types.
+    let numbers = results.iter().map(|(worker, _)| *worker);
+    let mut order: Vec<(usize, usize)> = numbers.zip(0..).collect();
+    order.sort_unstable();
+    let mut results: Vec<Option<T>> = results
+        .into_iter()
+        .map(|(_, result)| Some(result))
+        .collect();
+    let taken = order.into_iter().filter_map(|(_, nth)| results[nth].take());
+    taken.collect()
+}
+
+/// Work of one worker: its number, and the function that starts one more.
+type Work<'env> = dyn Fn(usize, &dyn Fn() -> bool) + Sync + 'env;
+
+/// Starts the workers of [`run_in`] and joins them. The types of closures and results are unknown
+/// here, so that this is compiled once and not for each caller.
+fn run_workers(
+    tables: Tables,
+    named: &[BorrowedFd<'_>],
+    workers: usize,
+    most: usize,
+    work: &Work<'_>,
+) -> Result<(), WorkerPanic> {
     let workers = workers.clamp(1, MAX_WORKERS);
     let most = most.clamp(workers, MAX_WORKERS);
     if most == 1 {
-        return guarded(|| f(0, &|| false)).map(|result| vec![result]);
+        return guarded(|| work(0, &|| false));
     }
-    let (f, entrance) = (&f, &Entrance::new(tables, named));
-    let results: Vec<Result<T, WorkerPanic>> = thread::scope(|scope| {
+    let entrance = &Entrance::new(tables, named);
+    let results: Vec<Result<(), WorkerPanic>> = thread::scope(|scope| {
         let starter = Arc::new(Starter {
             scope,
-            f,
+            work,
             entrance,
             threads: Mutex::new(StartedThreads {
                 most: most - 1,
@@ -108,41 +146,39 @@ pub(crate) fn run_in<T: Send>(
             starter.lock().free(slot, result);
         }
         results.append(&mut starter.lock().results);
-        // Those with the same number stay in the order in which they ended.
-        results.sort_by_key(|(worker, _)| *worker);
-        results.into_iter().map(|(_, result)| result).collect()
+        in_worker_order(results)
     });
     results.into_iter().collect()
 }
 
 /// Shared state for starting another worker. Owned by all of them together: a thread may outlive
 /// the variables that the closure of the scope owns.
-struct Starter<'scope, 'env, T, F> {
+struct Starter<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
-    f: &'env F,
+    work: &'env Work<'env>,
     entrance: &'env Entrance,
-    threads: Mutex<StartedThreads<'scope, T>>,
+    threads: Mutex<StartedThreads<'scope>>,
 }
 
 /// Threads that were started, the one of worker n in slot n - 1.
-struct StartedThreads<'scope, T> {
+struct StartedThreads<'scope> {
     /// Greatest number of them at a time; 0 once the system has refused one.
     most: usize,
-    slots: Vec<ThreadSlot<'scope, T>>,
+    slots: Vec<ThreadSlot<'scope>>,
     /// Results of those that were joined, with the numbers of their workers.
-    results: Vec<(usize, Result<T, WorkerPanic>)>,
+    results: Vec<(usize, Result<(), WorkerPanic>)>,
 }
 
-type Thread<'scope, T> = ScopedJoinHandle<'scope, Result<T, WorkerPanic>>;
+type Thread<'scope> = ScopedJoinHandle<'scope, Result<(), WorkerPanic>>;
 
-enum ThreadSlot<'scope, T> {
+enum ThreadSlot<'scope> {
     Free,
-    Running(Thread<'scope, T>),
+    Running(Thread<'scope>),
     /// One is about to be started, or to be joined.
     Taken,
 }
 
-impl<'scope, T> StartedThreads<'scope, T> {
+impl StartedThreads<'_> {
     /// Joins the threads that have ended, so that others may be started in their place: a run of
     /// hours tries other numbers of workers thousands of times.
     fn join_ended(&mut self) {
@@ -157,14 +193,14 @@ impl<'scope, T> StartedThreads<'scope, T> {
         }
     }
 
-    fn free(&mut self, slot: usize, result: Result<T, WorkerPanic>) {
+    fn free(&mut self, slot: usize, result: Result<(), WorkerPanic>) {
         self.slots[slot] = ThreadSlot::Free;
         self.results.push((slot + 1, result));
     }
 
     /// Returns the first slot without a thread, if there may be one more.
     fn free_slot(&mut self) -> Option<usize> {
-        let is_free = |slot: &ThreadSlot<'scope, T>| matches!(slot, ThreadSlot::Free);
+        let is_free = |slot: &ThreadSlot<'_>| matches!(slot, ThreadSlot::Free);
         let free = self.slots.iter().position(is_free);
         let slot = free.unwrap_or(self.slots.len());
         if slot >= self.most {
@@ -177,16 +213,12 @@ impl<'scope, T> StartedThreads<'scope, T> {
     }
 }
 
-fn joined<T>(thread: Thread<'_, T>) -> Result<T, WorkerPanic> {
+fn joined(thread: Thread<'_>) -> Result<(), WorkerPanic> {
     let joined = thread.join();
     joined.unwrap_or_else(|payload| Err(WorkerPanic::new(&*payload)))
 }
 
-impl<'scope, 'env, T, F> Starter<'scope, 'env, T, F>
-where
-    T: Send + 'scope,
-    F: Fn(usize, &dyn Fn() -> bool) -> T + Sync,
-{
+impl<'scope> Starter<'scope, '_> {
     fn start(self: &Arc<Self>) -> bool {
         let mut threads = self.lock();
         threads.join_ended();
@@ -194,7 +226,7 @@ where
         slot.is_some_and(|slot| self.start_in(slot, &mut threads))
     }
 
-    fn start_in(self: &Arc<Self>, slot: usize, threads: &mut StartedThreads<'scope, T>) -> bool {
+    fn start_in(self: &Arc<Self>, slot: usize, threads: &mut StartedThreads<'scope>) -> bool {
         let worker = slot + 1;
         let starter = Arc::clone(self);
         let started = thread::Builder::new()
@@ -216,12 +248,12 @@ where
         }
     }
 
-    fn work(self: &Arc<Self>, worker: usize) -> Result<T, WorkerPanic> {
-        guarded(|| (self.f)(worker, &|| self.start()))
+    fn work(self: &Arc<Self>, worker: usize) -> Result<(), WorkerPanic> {
+        guarded(|| (self.work)(worker, &|| self.start()))
     }
 
     /// Returns the first thread that is not joined, with its slot, which stays taken.
-    fn next_running(&self) -> Option<(usize, Thread<'scope, T>)> {
+    fn next_running(&self) -> Option<(usize, Thread<'scope>)> {
         let slots = &mut self.lock().slots;
         slots.iter_mut().enumerate().find_map(|(at, slot)| {
             let ThreadSlot::Running(_) = slot else {
@@ -235,7 +267,7 @@ where
     }
 
     /// Locks the threads. Nothing is done under the lock that could panic halfway.
-    fn lock(&self) -> MutexGuard<'_, StartedThreads<'scope, T>> {
+    fn lock(&self) -> MutexGuard<'_, StartedThreads<'scope>> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -257,7 +289,7 @@ fn own_credentials() {
 
 /// Calls `f` and catches its panic. The closure's state is dropped together with the result when it
 /// panics, and data shared with others are protected by their own invariants.
-fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, WorkerPanic> {
+fn guarded(f: impl FnOnce()) -> Result<(), WorkerPanic> {
     catch_unwind(AssertUnwindSafe(f)).map_err(|payload| WorkerPanic::new(&*payload))
 }
 
@@ -309,6 +341,13 @@ mod tests {
             assert_eq!(result.unwrap_err().message, expected);
             assert_eq!(finished.load(Ordering::SeqCst), 2);
         }
+    }
+
+    #[test]
+    fn results_of_one_number_stay_in_their_order() {
+        let results = [(2, 'd'), (0, 'a'), (1, 'b'), (2, 'e'), (1, 'c')];
+        let ordered = in_worker_order(results.to_vec());
+        assert_eq!(ordered, ['a', 'b', 'c', 'd', 'e']);
     }
 
     #[test]

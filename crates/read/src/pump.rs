@@ -140,11 +140,11 @@ pub(crate) fn run_metered<T: Send>(
     growth.run(f)
 }
 
-struct Pump<'a, C> {
+struct Pump<'a> {
     listing: &'a Listing,
     options: &'a ReadOptions,
     cancel: &'a Cancel,
-    consumer: &'a mut C,
+    consumer: &'a mut dyn Consumer,
     opener: Opener<'a>,
     clock: Clock,
     /// Entries that this worker has taken from the plan.
@@ -188,14 +188,14 @@ struct Pump<'a, C> {
     unpaid: Unpaid<'a>,
 }
 
-impl<'a, C: Consumer> Pump<'a, C> {
+impl<'a> Pump<'a> {
     fn new(
         listing: &'a Listing,
         plan: &'a Plan,
         options: &'a ReadOptions,
         cancel: &'a Cancel,
-        consumer: &'a mut C,
-    ) -> Pump<'a, C> {
+        consumer: &'a mut dyn Consumer,
+    ) -> Pump<'a> {
         let width = consumer.width().clamp(1, SLOTS);
         let slots = match options.backend {
             // Twice the width: see `plan::at_once`.

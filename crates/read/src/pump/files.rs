@@ -16,7 +16,7 @@ use crate::open::{Cached, Waits, verify};
 use crate::plan::Length;
 use crate::queue::FirstTry;
 use crate::steady::Watch;
-use crate::types::{Consumer, Opened, VerifyWhen, Want};
+use crate::types::{Opened, VerifyWhen, Want};
 use crate::uring::Completion;
 use crate::waits::Call;
 
@@ -36,7 +36,7 @@ pub(super) enum Started {
     NoMore,
 }
 
-impl<C: Consumer> Pump<'_, C> {
+impl Pump<'_> {
     /// Starts the next entry of the plan in a free slot.
     pub(super) fn start(&mut self, slot: usize) -> Started {
         let (entry, want) = if let Some(deferred) = self.deferred.pop() {
@@ -485,7 +485,7 @@ impl<C: Consumer> Pump<'_, C> {
 }
 
 /// Opening: by a call that does not wait for the disk, by one that may, or by the ring.
-impl<C: Consumer> Pump<'_, C> {
+impl Pump<'_> {
     /// Opens an entry, or has the ring open it (`None`).
     pub(super) fn open(
         &mut self,
@@ -608,7 +608,7 @@ impl<C: Consumer> Pump<'_, C> {
 }
 
 /// Shortage of descriptors: files are closed before others are opened, and failed opens are put off.
-impl<C: Consumer> Pump<'_, C> {
+impl Pump<'_> {
     /// Returns the number of slots that should be filled before the consumer is called.
     pub(super) fn enough(&self, width: usize) -> usize {
         if self.is_short() { 1 } else { width }

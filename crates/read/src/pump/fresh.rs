@@ -11,9 +11,9 @@ use super::cursor::Step;
 use super::slot::{Active, Slot, is_made_up};
 use crate::open::as_listed;
 use crate::steady::{Readings, SteadyVerdict, Summed, Unsettled, Watch, take_lease};
-use crate::types::{Changed, Consumer, VerifyWhen, Want};
+use crate::types::{Changed, VerifyWhen, Want};
 
-impl<C: Consumer> Pump<'_, C> {
+impl Pump<'_> {
     /// Arranges that writers of a file that was opened just now will be noticed.
     pub(super) fn watch(&mut self, active: &mut Active) {
         let readings = self.known(active.opened.entry);
