@@ -18,8 +18,11 @@ fn rows() -> Vec<&'static str> {
     rows.skip(1).collect()
 }
 
-/// Tests of the rows, each under the beginning of the row's first cell.
-const TESTS: &[(&str, fn(&TestTree))] = &[
+/// Test of a row, under the beginning of the row's first cell.
+type RowTest = (&'static str, fn(&TestTree));
+
+/// Tests of the rows.
+const TESTS: &[RowTest] = &[
     ("`bchash hash --type=sha256 DIR", lists),
     ("`--type` with SHA-1", types),
     ("`bcduplicate scan DIR`, ", duplicates),
