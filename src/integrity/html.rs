@@ -9,7 +9,7 @@ use bc_integrity::{ComparisonSummary, Conclusion};
 use bc_manifest::integrity::{Header, Kind};
 use serde_json::{Value as Json, json};
 
-use super::output::sampled;
+use super::words::sampled;
 use crate::html::data::{Column, DirColumns, packed};
 use crate::html::dirs::{Amount, Cell, Dirs, parent};
 use crate::html::escape::{Path, Text, shown};

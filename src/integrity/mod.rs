@@ -10,6 +10,7 @@ mod plan;
 mod restore;
 mod run;
 mod sql;
+mod words;
 
 use clap::{Args as _, CommandFactory, FromArgMatches};
 

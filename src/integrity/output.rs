@@ -18,7 +18,6 @@ use crate::files::output::Output;
 use crate::report::Exit;
 use crate::report::style::Meaning;
 use crate::session::Session;
-use crate::session::progress::{counted, size, thousands};
 
 /// Format of the differences that verify and diff find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -147,19 +146,6 @@ pub fn write_manifest<T>(
     let written = write(&mut to)?;
     to.finish()?;
     Ok(written)
-}
-
-/// Returns what was read of how much, if not all was.
-pub fn sampled(summary: &ComparisonSummary) -> Option<String> {
-    let of = summary.sampled_of?;
-    Some(format!(
-        "{} of {} read, {} of {}: a random sample, and what looked changed; the others were compared by \
-         metadata only",
-        thousands(summary.files_read),
-        counted(of.files, "file", "files"),
-        size(summary.bytes_read),
-        size(of.bytes),
-    ))
 }
 
 /// Returns the file that is written and the one that it will replace, for a walk to leave out.

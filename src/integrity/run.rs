@@ -140,7 +140,7 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
     if let Some(times) = plan.read_times {
         count_last_read(&mut session, &verified.last_read, times);
     }
-    let sampled = super::output::sampled(&verified.summary);
+    let sampled = super::words::sampled(&verified.summary);
     let exit = conclude(&mut session, output, &verified.summary);
     sampled.iter().for_each(|text| session.report.summary(text));
     if exit == Exit::Done {
