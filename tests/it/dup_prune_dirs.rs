@@ -285,7 +285,7 @@ fn a_file_of_a_reference_stays_under_all_its_names() {
         .go()
         .code(1)
         .stdout_is("")
-        .stderr_has("disk/photos/harbour: it lies below a reference");
+        .stderr_has("disk/photos/harbour: it, or the destination, is below a reference");
     assert!(t.exists("disk/photos/harbour"));
 }
 

@@ -160,6 +160,6 @@ fn an_import_against_a_manifest() {
         t.bc_line(&format!("integrity {line}"))
             .go()
             .code(1)
-            .stdout_has("~c a: content differs; nothing recorded");
+            .stdout_has("~c a: content differs; an edit cannot be distinguished from damage");
     }
 }

@@ -97,7 +97,7 @@ fn a_name_that_is_taken_keeps_its_source_unless_another_rule_is_given() {
             // A failure names the destination, as that of a copy does.
             out.stderr_has(match rule {
                 "fail" => "to/a/file: create: File exists",
-                _ => "r/a/file: remove: stays: what has its name",
+                _ => "r/a/file: remove: stays: the existing entry",
             });
             assert_eq!(t.read("r/a/file"), b"content", "{context}");
         }

@@ -402,7 +402,7 @@ impl fmt::Display for Skip {
             Skip::InDestination => f.write_str("in the destination already"),
             Skip::InTrash => f.write_str("in a trash"),
             Skip::OfReference => f.write_str("a reference's, which is never changed"),
-            Skip::Protected => f.write_str("it or the destination is below a reference"),
+            Skip::Protected => f.write_str("it, or the destination, is below a reference"),
             Skip::NewKeeper => {
                 f.write_str("the kept file has too many links; this one is kept as well")
             }
