@@ -302,7 +302,7 @@ mod tests {
             ("020", "020% for a part"),
             ("20 ", "20% for a part, 20B for"),
             ("100", "100% for a part, 100B for"),
-            ("101", "101B for so many bytes, a part is at most 100%"),
+            ("101", "101B for bytes; a part is at most 100%"),
             ("4095", "4095B for"),
             ("99999999999999999999999", "neither a part"),
         ] {
