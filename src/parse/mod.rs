@@ -632,7 +632,7 @@ mod tests {
             ("bchash -c SUMS", "bc hash: use: bchash check SUMS"),
             (
                 "bc dup -rdN dir",
-                "bc dup: nothing is deleted in passing (without the word it is only listed); use: bc dup prune \
+                "bc dup: a search deletes nothing (without this word, duplicates are only listed); use: bc dup prune \
                  --action=delete --yes -r dir",
             ),
             ("bc dup group dir", "bc dup: use: bc dup dir"),
