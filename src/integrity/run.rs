@@ -25,6 +25,7 @@ use super::job::{
 };
 use super::output::{Changes, Marked, conclude, own_files, write_manifest};
 use super::plan;
+use super::protect::{own_dir, protect_updated, report_stale};
 use crate::files::input::{Input, is_stdin};
 use crate::files::lists::ListKind;
 use crate::files::output::{Output, is_readable_again};
@@ -47,6 +48,7 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     let mut output = opened_manifest(&session, file)?;
     let recorded = record(args, &output, &session)?;
     plan.leave_out = own_files(file, &output);
+    plan.leave_out.extend(file.and_then(own_dir));
     let resume = recorded.as_ref().map(|recorded| &recorded.resume);
     let journal = resume.and_then(|resume| resume.own_file());
     plan.leave_out.extend(journal);
@@ -113,7 +115,8 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
     let algorithm = algorithm_of(&session, &manifest)?;
     report_rules(&session, &[&manifest], plan.rules);
     let mut output = args.format.of(opened(&session, file)?);
-    let own = own_files(file, &output);
+    let mut own = own_files(file, &output);
+    own.extend(own_dir(&args.manifest));
     plan.leave_out = &own;
     let mut report = Changes::new(&mut output, args.format);
     report.manifests(&[&manifest]);
@@ -154,6 +157,7 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
         let text = "--force accepts disks that seem unmounted as they are found";
         session.report.summary(text);
     }
+    report_stale(&session, &args.manifest);
     Ok(session.end(exit))
 }
 
@@ -267,7 +271,8 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
         ChangeFormat::Json => opened(&session, None)?.json(),
         _ => opened(&session, None)?,
     };
-    let own = own_files(None, &output);
+    let mut own = own_files(None, &output);
+    own.extend(own_dir(&args.manifest));
     plan.leave_out = &own;
     let report = RefCell::new(ChangeReport::new(Marked(&mut output), args.format));
     let updated = working(&session, Some(algorithm), "update", |work| {
@@ -313,7 +318,14 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
             report_refused(&session, args, &refused);
             exit.worst(Exit::Differs)
         }
-        None => exit,
+        None if args.protect => {
+            let protected = protect_updated(&mut session, args)?;
+            exit.worst(protected)
+        }
+        None => {
+            report_stale(&session, &args.manifest);
+            exit
+        }
     };
     Ok(session.end(exit))
 }

@@ -107,6 +107,16 @@ impl<'a> Reporter<'a> {
                     self.object(&object);
                 }
             }
+            (RestoreEvent::Partial { path, part }, RestoreFormat::Text) => {
+                let (path, part) = (escape(path), escape(part));
+                report.warning(format!("{path}: what could be restored of it is {part}"));
+            }
+            (RestoreEvent::Partial { path, part }, RestoreFormat::Json) => {
+                let mut object = object("partial");
+                insert_bytes(&mut object, "path", path);
+                insert_bytes(&mut object, "part", part);
+                self.object(&object);
+            }
             (RestoreEvent::Unread(error), _) => report.problem(error),
             (RestoreEvent::Incomplete(error) | RestoreEvent::Unreadable(error), _) => {
                 report.warning(error);
