@@ -8,10 +8,10 @@ use bc_integrity::Work;
 use bc_walk::job::{Error, ErrorKind};
 use rustix::io::Errno;
 
-use crate::contents::{ContentTable, VolumeIndex};
+use crate::contents::ContentTable;
 use crate::file::{DirUse, ParityDir};
 use crate::index::{self, IndexLine};
-use crate::plan::{VolumeRole, VolumeState, cover, roles, uncovered};
+use crate::plan::{VolumeState, cover_all, roles, uncovered};
 use crate::protect::{ProtectOptions, Surveyed, judge, surveyed};
 
 /// State of one volume.
@@ -52,7 +52,7 @@ impl VolumeCheck {
             stale: line.stale,
             lost: state.suspect as u64,
             spare: state.spare(),
-            serves: state.is_live && !state.is_worn(),
+            serves: state.is_live && !state.is_worn() && !state.is_overrun(),
             written_ns: state.written_ns,
         }
     }
@@ -80,7 +80,8 @@ pub struct ParityCheck {
 }
 
 impl ParityCheck {
-    /// True if every content has parity, and each volume that serves at least half of its redundancy.
+    /// True if every content has parity, and each volume that serves, or has content that no file has, at
+    /// least half of its redundancy.
     pub fn is_good(&self) -> bool {
         self.unreadable.is_empty()
             && self.unprotected == 0
@@ -88,7 +89,7 @@ impl ParityCheck {
             && !self
                 .volumes
                 .iter()
-                .any(|volume| volume.serves && volume.is_worn())
+                .any(|volume| (volume.serves || volume.lost > 0) && volume.is_worn())
     }
 }
 
@@ -109,17 +110,9 @@ pub fn check(options: &ProtectOptions<'_>, work: &Work<'_>) -> Result<ParityChec
         for volume in &mut volumes {
             judge(&dir, volume, now, work.cancel)?;
         }
-        for (at, role) in roles(&volumes).iter().enumerate() {
-            if *role != VolumeRole::Serves {
-                continue;
-            }
-            match dir.read(volumes[at].number) {
-                Ok(file) => {
-                    cover(&mut contents, &file.header, at as VolumeIndex);
-                }
-                Err(error) => unreadable.push(error),
-            }
-        }
+        let order: Vec<usize> = (0..volumes.len()).collect();
+        let failed = cover_all(&dir, &mut contents, &volumes, &mut roles(&volumes), &order);
+        unreadable.extend(failed);
         let is_known = |volume: &VolumeState| {
             let line = index.lines.get(&volume.number);
             line.is_none_or(|line| line.damaged == volume.line.damaged)

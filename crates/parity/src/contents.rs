@@ -1,11 +1,12 @@
 //! Contents that a manifest records, each once, in some 32 bytes: a million files fit into a small
 //! budget of memory. Paths are not kept: who needs them reads the manifest again.
 
+use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
 
 use bc_digest::{Algorithm, Digest};
 use bc_integrity::{ManifestFile, Trust};
-use bc_manifest::integrity::{Entry, Header, Kind, UNSEEN_AT};
+use bc_manifest::integrity::{Entry, Header, Kind, ROOT, UNSEEN_AT};
 use bc_manifest::time::parse_rfc3339;
 use bc_walk::job::{Error, path_of};
 
@@ -86,6 +87,8 @@ pub(crate) struct ContentTable {
     pub header: Header,
     /// Files that may have content, and have no digest.
     pub without_digest: u64,
+    /// Entries of which it is not known what they hold.
+    unread: UnreadEntries,
     /// Bytes of the paths of all files with content.
     pub path_bytes: u64,
     /// In order.
@@ -118,6 +121,68 @@ pub(crate) fn content_of(entry: &Entry) -> Option<(Digest, u64)> {
 /// True if a file may have content that nothing identifies.
 pub(crate) fn is_without_digest(entry: &Entry) -> bool {
     entry.kind == Kind::File && content_of(entry).is_none() && entry.size() != Some(0)
+}
+
+/// Operation that is recorded where only the extended attributes could not be read.
+const READS_ATTRIBUTES: &str = "getxattr";
+
+/// True if an entry was there when the manifest was made, and neither its content nor, of a directory,
+/// what is below it could be read.
+fn is_unread(entry: &Entry) -> bool {
+    let is_unlisted = entry.kind == Kind::Dir
+        && entry
+            .error
+            .as_ref()
+            .is_some_and(|error| error.op != READS_ATTRIBUTES);
+    is_unlisted || is_without_digest(entry)
+}
+
+/// Entries of which the manifest does not know what they hold: content that it does not list may be
+/// theirs. Hashes of their paths, and their sizes: one that was renamed has another path by now.
+#[derive(Debug, Default)]
+struct UnreadEntries {
+    paths: Vec<u64>,
+    sizes: Vec<u64>,
+}
+
+impl UnreadEntries {
+    fn hash(path: &[u8]) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(path);
+        hasher.finish()
+    }
+
+    fn add(&mut self, entry: &Entry) {
+        self.paths.push(UnreadEntries::hash(&entry.path));
+        let size = entry.size().filter(|_| entry.kind == Kind::File);
+        self.sizes.extend(size);
+    }
+
+    fn finish(&mut self) {
+        for list in [&mut self.paths, &mut self.sizes] {
+            list.sort_unstable();
+            list.dedup();
+            list.shrink_to_fit();
+        }
+    }
+
+    fn has(&self, path: &[u8]) -> bool {
+        self.paths.binary_search(&UnreadEntries::hash(path)).is_ok()
+    }
+
+    /// True if content of this size that had this path may be that of one of them.
+    fn may_have(&self, path: &[u8], size: u64) -> bool {
+        if self.paths.is_empty() {
+            return false;
+        }
+        // A path that is too long for a header is not known.
+        let mut slashes = (0..path.len()).filter(|at| path[*at] == b'/');
+        path.is_empty()
+            || self.sizes.binary_search(&size).is_ok()
+            || self.has(path)
+            || self.has(ROOT)
+            || slashes.any(|at| self.has(&path[..at]))
+    }
 }
 
 impl ContentTable {
@@ -156,6 +221,7 @@ impl ContentTable {
             trailer: [0; 32],
             header,
             without_digest: 0,
+            unread: UnreadEntries::default(),
             path_bytes: 0,
             keys: Vec::new(),
             states: Vec::new(),
@@ -166,6 +232,9 @@ impl ContentTable {
 
     fn add(&mut self, entry: &Entry) {
         self.without_digest += u64::from(is_without_digest(entry));
+        if is_unread(entry) {
+            self.unread.add(entry);
+        }
         let Some((digest, size)) = content_of(entry).filter(|_| entry.kind == Kind::File) else {
             return;
         };
@@ -181,6 +250,7 @@ impl ContentTable {
 
     /// Sorts what was read.
     fn finish(&mut self) {
+        self.unread.finish();
         self.keys.sort_unstable();
         self.states = Vec::with_capacity(self.keys.len());
         for at in 0..self.keys.len() {
@@ -244,6 +314,12 @@ impl ContentTable {
         let at = self.keys.partition_point(|key| *key < wanted);
         let is_it = self.keys.get(at).is_some_and(|key| key.is_same(&wanted));
         is_it.then_some(at as ContentId)
+    }
+
+    /// True if content that is not listed may be that of a file which could not be read when the manifest
+    /// was made: it had this path and size.
+    pub(crate) fn may_be_unread(&self, path: &[u8], size: u64) -> bool {
+        self.unread.may_have(path, size)
     }
 
     /// Returns the state of a content.
@@ -448,6 +524,36 @@ mod tests {
         again.finish();
         assert_eq!((again.len(), again.without_digest), (1, 1));
         assert!(!again.is_suspect(id(&again, b"x")));
+    }
+
+    #[test]
+    fn what_is_not_known_may_be_anywhere_below() {
+        let mut table = table();
+        let mut dir = Entry::new(b"d/e".to_vec(), Kind::Dir);
+        dir.error = Some(bc_manifest::Failure {
+            op: "open directory".into(),
+            errno: Some(13),
+            message: String::new(),
+        });
+        assert!(!table.may_be_unread(b"d/e/f", 5));
+        table.add(&dir);
+        let mut file = Entry::new(b"g".to_vec(), Kind::File);
+        file.size_alone = Some(77);
+        table.add(&file);
+        table.finish();
+        for (path, size, may) in [
+            (&b"d/e/f"[..], 5, true),
+            (b"d/e", 5, true),
+            (b"d/ef", 5, false),
+            (b"d/e/f/g", 5, true),
+            (b"d", 5, false),
+            (b"g", 5, true),
+            (b"h", 77, true),
+            (b"h", 78, false),
+            (b"", 78, true),
+        ] {
+            assert_eq!(table.may_be_unread(path, size), may, "{path:?} {size}");
+        }
     }
 
     #[test]

@@ -14,9 +14,11 @@
 //! # Invariants
 //! - Nothing of the tree is changed here. It never prints.
 //! - Content goes into a volume only if it was read with the manifest's digest.
-//! - Content counts as protected only if a volume has it whose parity is at most half used up.
+//! - Content counts as protected only if a volume has it whose parity is at most half used up, or if it is
+//!   damaged and this volume alone has it.
 //! - A volume is removed only when durable volumes of this kind have all of its content that the manifest
-//!   lists, and it has none that was removed not long ago.
+//!   lists, and it has none that is damaged, that may be of a file which could not be read, or that was
+//!   removed not long ago.
 //! - Files of a parity directory may come from anybody: a wrong one gives an error or a lost block,
 //!   never other bytes than those recorded.
 

@@ -1,10 +1,10 @@
 //! Volumes as the manifest of today finds them, and which of them serve, go or stay: decided by
 //! headers, index and manifest alone, without a look at the tree.
 //!
-//! A volume *serves* while at most half of its parity is used up by blocks that are of no use any more.
-//! Only content of serving volumes counts as protected; all else is protected again in the same run. A
-//! volume that does not serve goes once others have all of its content that is recorded, and it has
-//! none that was edited or removed not long ago.
+//! A volume *serves* while at most half of its parity is used up by blocks that are of no use any more,
+//! or needed for content that no file has. Only content of serving volumes counts as protected; all else
+//! is protected again in the same run. A volume that does not serve goes once others have all of its
+//! content that is recorded, and it has none that no file has, or that was edited or removed not long ago.
 
 use bc_fs::meta::Identity;
 use bc_walk::job::{Error, ErrorKind};
@@ -34,6 +34,11 @@ pub(crate) struct VolumeState {
     pub suspect: usize,
     /// True if content in it is recorded.
     pub is_live: bool,
+    /// True if some of that is in a file, as far as is known.
+    pub has_sound: bool,
+    /// True if content in it that is not recorded may be that of a file which could not be read when the
+    /// manifest was made.
+    pub has_unread: bool,
     /// Path of the content that is gone for the shortest time.
     pub last_removed: Option<Vec<u8>>,
     /// Its line in the index.
@@ -67,6 +72,8 @@ impl VolumeState {
             raw_len: header.raw_len(),
             suspect: 0,
             is_live: false,
+            has_sound: false,
+            has_unread: false,
             last_removed: None,
             line,
         };
@@ -77,8 +84,10 @@ impl VolumeState {
             let content = contents.find(&piece.digest, piece.size);
             let marked = match content {
                 Some(content) => {
+                    let is_suspect = contents.is_suspect(content);
                     state.is_live = true;
-                    contents.is_suspect(content).then_some(&mut suspect)
+                    state.has_sound |= !is_suspect;
+                    is_suspect.then_some(&mut suspect)
                 }
                 None => Some(&mut stale),
             };
@@ -90,7 +99,11 @@ impl VolumeState {
             if content.is_some() {
                 continue;
             }
-            // Edited or removed: that makes no difference, and may be a mistake.
+            let is_unread = contents.may_be_unread(&piece.path, piece.size);
+            state.has_unread |= is_unread;
+            // Edited or removed: that makes no difference, and may be a mistake. What may be there is not
+            // gone yet.
+            let known = known.filter(|_| !is_unread);
             let before = known.and_then(|line| line.gone_for(run.first as u32));
             let age = before.map_or(0, |age| age.max(0).saturating_add(seconds));
             state.line.note_gone(pieces, age);
@@ -115,14 +128,27 @@ impl VolumeState {
         2 * (self.line.stale + self.line.damaged) > self.line.parity
     }
 
+    /// True if so much of its parity may be needed for content that no file has that the rest is to be
+    /// protected again.
+    pub(crate) fn is_overrun(&self) -> bool {
+        let lost = self.line.stale + self.line.damaged + self.suspect as u64;
+        self.has_sound && 2 * lost > self.line.parity
+    }
+
+    /// True if it may be the only volume that repairs what is damaged or could not be read.
+    pub(crate) fn may_repair(&self) -> bool {
+        self.suspect > 0 || self.has_unread
+    }
+
     /// Returns the share of its parity that is used up, in thousandths.
     pub(crate) fn used_up(&self) -> u64 {
         (self.line.stale + self.line.damaged) * 1000 / self.line.parity.max(1)
     }
 
-    /// True if it has content that was edited or removed less than so many seconds ago.
+    /// True if it has content that was edited or removed less than so many seconds ago, or that may be
+    /// neither.
     pub(crate) fn keeps_removed(&self, keep: i64) -> bool {
-        self.line.gone.iter().any(|gone| gone.2 < keep)
+        self.has_unread || self.line.gone.iter().any(|gone| gone.2 < keep)
     }
 
     /// True if it is under a quarter full.
@@ -207,7 +233,7 @@ pub(crate) fn survey(
 pub(crate) enum VolumeRole {
     /// Its content counts as protected.
     Serves,
-    /// It is worn: its content is protected again.
+    /// It is worn or overrun: its content is protected again.
     Worn,
     /// It is put together with others.
     Merged,
@@ -217,12 +243,51 @@ pub(crate) enum VolumeRole {
 
 /// Returns the role of each volume by its state alone.
 pub(crate) fn roles(volumes: &[VolumeState]) -> Vec<VolumeRole> {
-    let role = |volume: &VolumeState| match (volume.is_live, volume.is_worn()) {
-        (false, _) => VolumeRole::Spent,
-        (true, true) => VolumeRole::Worn,
-        (true, false) => VolumeRole::Serves,
+    let role = |volume: &VolumeState| match volume.is_live {
+        false => VolumeRole::Spent,
+        true if volume.is_worn() || volume.is_overrun() => VolumeRole::Worn,
+        true => VolumeRole::Serves,
     };
     volumes.iter().map(role).collect()
+}
+
+/// Notes the content of volumes that serve as protected, in this order: one that has none which others
+/// have not is spent. Of an overrun volume that content counts as protected which no file has: only this
+/// one can have parity of it. Returns the errors of those that could not be read.
+pub(crate) fn cover_all(
+    dir: &ParityDir,
+    contents: &mut ContentTable,
+    volumes: &[VolumeState],
+    roles: &mut [VolumeRole],
+    order: &[usize],
+) -> Vec<Error> {
+    let mut failed = Vec::new();
+    for &at in order {
+        if roles[at] != VolumeRole::Serves {
+            continue;
+        }
+        match dir.read(volumes[at].number) {
+            Ok(file) if cover(contents, &file.header, at as VolumeIndex) => {}
+            Ok(_) => roles[at] = VolumeRole::Spent,
+            Err(error) => {
+                roles[at] = VolumeRole::Worn;
+                failed.push(error);
+            }
+        }
+    }
+    for &at in order {
+        let volume = &volumes[at];
+        if roles[at] != VolumeRole::Worn || volume.is_worn() || volume.suspect == 0 {
+            continue;
+        }
+        // One that cannot be read is named when it is to go.
+        if let Ok(file) = dir.read(volume.number) {
+            let mut pieces = live_pieces(contents, &file.header);
+            pieces.retain(|piece| contents.is_suspect(piece.content));
+            cover_pieces(contents, pieces, at as VolumeIndex);
+        }
+    }
+    failed
 }
 
 /// Has volumes put together that are under a quarter full, if there are some. Those stay that have
@@ -250,8 +315,17 @@ pub(crate) fn cover(
     header: &VolumeHeader,
     volume: VolumeIndex,
 ) -> bool {
+    let pieces = live_pieces(contents, header);
+    cover_pieces(contents, pieces, volume)
+}
+
+fn cover_pieces(
+    contents: &mut ContentTable,
+    pieces: Vec<ContentPiece>,
+    volume: VolumeIndex,
+) -> bool {
     let mut is_new = false;
-    for piece in live_pieces(contents, header) {
+    for piece in pieces {
         is_new |= contents.cover(piece, volume);
     }
     is_new
@@ -339,6 +413,8 @@ mod tests {
             raw_len: 100,
             suspect: 0,
             is_live: true,
+            has_sound: true,
+            has_unread: false,
             last_removed: None,
             line,
         };
@@ -357,7 +433,11 @@ mod tests {
         assert_eq!(role(|state| state.line.stale = 3), VolumeRole::Worn);
         let both = |state: &mut VolumeState| (state.line.stale, state.line.damaged) = (1, 2);
         assert_eq!(role(both), VolumeRole::Worn);
-        assert_eq!(role(|state| state.suspect = 4), VolumeRole::Serves);
+        assert_eq!(role(|state| state.suspect = 2), VolumeRole::Serves);
+        assert_eq!(role(|state| state.suspect = 3), VolumeRole::Worn);
+        // No other volume could have any of its content.
+        let all = |state: &mut VolumeState| (state.suspect, state.has_sound) = (4, false);
+        assert_eq!(role(all), VolumeRole::Serves);
         assert_eq!(role(|state| state.is_live = false), VolumeRole::Spent);
     }
 

@@ -19,12 +19,12 @@ use bc_walk::job::{Error, ErrorKind};
 use crate::code::{BLOCK, MOST_BLOCKS, Redundancy};
 use crate::contents::{ContentTable, VolumeIndex};
 use crate::encode::{EncodeEvent, EncodeMeans, Encoding};
-use crate::file::{DirUse, ParityDir, default_dir, number_after};
+use crate::file::{DirUse, ParityDir, ParityFile, default_dir, number_after};
 use crate::index::{self, IndexLine, IndexRun, ParityDescription, ParityIndex, ParitySettings};
 use crate::index::{ProtectedTree, trailer};
 use crate::manifest_copy;
 use crate::plan::{
-    Survey, VolumeRole, VolumeState, cover, live_pieces, merge, roles, survey, uncovered,
+    Survey, VolumeRole, VolumeState, cover_all, live_pieces, merge, roles, survey, uncovered,
 };
 
 /// Bytes of memory for encoding where no budget is given.
@@ -516,23 +516,10 @@ pub fn protect(
             remover.note(dir.sync());
         }
     }
-    let held = remover.held(&mut volumes, blocked.is_some() || is_cancelled);
-    for (at, held) in held {
-        let path = dir.volume_path(volumes[at].number);
-        match held {
-            HeldBack::Kept => {
-                done.kept += 1;
-                observer(ProtectEvent::Kept {
-                    volume: &path,
-                    removed: volumes[at].last_removed.as_deref().unwrap_or_default(),
-                });
-            }
-            HeldBack::Held => {
-                done.held += 1;
-                observer(ProtectEvent::Held { volume: &path });
-            }
-            HeldBack::Blocked => done.is_blocked = true,
-        }
+    // Of a run that failed half way nothing is said of what others have.
+    let is_partial = is_cancelled || encoded.is_err();
+    for (at, held) in remover.held(&contents, &mut volumes, blocked.is_some() || is_partial) {
+        held.report(&volumes[at], &dir, &mut done, observer);
     }
     if let Some(why) = blocked.filter(|_| done.is_blocked) {
         observer(ProtectEvent::NotRemoving(why));
@@ -605,43 +592,69 @@ fn covered(
     // killed before the older ones went.
     let mut order: Vec<usize> = (0..volumes.len()).collect();
     order.sort_unstable_by_key(|at| (volumes[*at].used_up(), Reverse(*at)));
-    for &at in &order {
-        if roles[at] != VolumeRole::Serves {
-            continue;
-        }
-        match dir.read(volumes[at].number) {
-            Ok(file) if cover(contents, &file.header, at as VolumeIndex) => {}
-            Ok(_) => roles[at] = VolumeRole::Spent,
-            // It could be read before, and will be named when it is to go.
-            Err(_) => roles[at] = VolumeRole::Worn,
-        }
-    }
+    // Those that cannot be read now could be before, and are named when they are to go.
+    cover_all(dir, contents, volumes, &mut roles, &order);
     merge(volumes, &mut roles, settings.volume, settings.keep_removed);
     if roles.contains(&VolumeRole::Merged) {
         contents.forget_cover();
-        for at in order {
-            if roles[at] != VolumeRole::Serves {
-                continue;
-            }
-            match dir.read(volumes[at].number) {
-                Ok(file) => {
-                    cover(contents, &file.header, at as VolumeIndex);
-                }
-                Err(_) => roles[at] = VolumeRole::Worn,
-            }
-        }
+        cover_all(dir, contents, volumes, &mut roles, &order);
     }
     roles
 }
 
 /// Reason for which a volume that does not serve stays.
 enum HeldBack {
-    /// It has content that was edited or removed not long ago.
+    /// It has content that was edited or removed not long ago, and others have the rest.
     Kept,
-    /// Others do not have all of its content.
+    /// It may be the only one that repairs some of its content.
     Held,
     /// Nothing is removed in this run.
     Blocked,
+}
+
+impl HeldBack {
+    /// Returns the reason for which a volume stays; `None` if it goes. `is_covered` says that others have
+    /// all of its content that is recorded.
+    fn of(volume: &VolumeState, keep: i64, is_covered: bool, is_blocked: bool) -> Option<HeldBack> {
+        let is_needed = volume.may_repair() || !is_covered;
+        match volume.keeps_removed(keep) {
+            true if !is_needed => Some(HeldBack::Kept),
+            _ if is_blocked => Some(HeldBack::Blocked),
+            _ => is_needed.then_some(HeldBack::Held),
+        }
+    }
+
+    /// Counts and reports it.
+    fn report(
+        &self,
+        volume: &VolumeState,
+        dir: &ParityDir,
+        done: &mut Protected,
+        observer: &mut ProtectObserver<'_>,
+    ) {
+        let path = dir.volume_path(volume.number);
+        match self {
+            HeldBack::Kept => {
+                done.kept += 1;
+                observer(ProtectEvent::Kept {
+                    volume: &path,
+                    removed: volume.last_removed.as_deref().unwrap_or_default(),
+                });
+            }
+            HeldBack::Held => {
+                done.held += 1;
+                observer(ProtectEvent::Held { volume: &path });
+            }
+            HeldBack::Blocked => done.is_blocked = true,
+        }
+    }
+}
+
+/// True if others have all content of a volume that is recorded.
+fn is_covered(contents: &ContentTable, file: &ParityFile) -> bool {
+    live_pieces(contents, &file.header)
+        .iter()
+        .all(|piece| contents.missing_of(*piece).is_none())
 }
 
 /// Removes volumes of which others have all content.
@@ -721,18 +734,16 @@ impl Remover<'_> {
         contents: &ContentTable,
         volumes: &mut [VolumeState],
     ) -> Result<bool, Error> {
+        // It may be the only one that repairs what is damaged, whatever others list.
+        if volumes[at].may_repair() {
+            return Ok(false);
+        }
         let file = self.dir.read(volumes[at].number)?;
-        if file.id != volumes[at].file {
+        if file.id != volumes[at].file || !is_covered(contents, &file) {
             return Ok(false);
         }
         let pieces = live_pieces(contents, &file.header);
         drop(file);
-        if pieces
-            .iter()
-            .any(|piece| contents.missing_of(*piece).is_some())
-        {
-            return Ok(false);
-        }
         let others: HashSet<VolumeIndex> = pieces
             .iter()
             .flat_map(|piece| contents.volumes_of(*piece))
@@ -754,18 +765,23 @@ impl Remover<'_> {
     }
 
     /// Returns the volumes that do not serve and stay, and notes which could not be merged.
-    fn held(&self, volumes: &mut [VolumeState], is_blocked: bool) -> Vec<(usize, HeldBack)> {
+    fn held(
+        &self,
+        contents: &ContentTable,
+        volumes: &mut [VolumeState],
+        is_blocked: bool,
+    ) -> Vec<(usize, HeldBack)> {
         let mut held = Vec::new();
         for (at, volume) in volumes.iter_mut().enumerate() {
             let role = self.roles.get(at).copied();
             if self.is_gone(volume) || role.is_none_or(|role| role == VolumeRole::Serves) {
                 continue;
             }
-            let why = match volume.keeps_removed(self.keep) {
-                true => HeldBack::Kept,
-                false if is_blocked => HeldBack::Blocked,
-                false => HeldBack::Held,
-            };
+            let file = self.dir.read(volume.number);
+            let is_covered = file.is_ok_and(|file| is_covered(contents, &file));
+            let why = HeldBack::of(volume, self.keep, is_covered, is_blocked);
+            // If nothing else holds it back, those that have its content are worn themselves.
+            let why = why.unwrap_or(HeldBack::Held);
             match (role, &why) {
                 // It serves as well as before, and would stay the next time, too.
                 (Some(VolumeRole::Merged), HeldBack::Held) => volume.line.unmerged = true,

@@ -1,14 +1,16 @@
 //! Trees that are protected, damaged and computed again.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::Algorithm;
 use bc_fs::dirfd;
+use bc_fs::faults::{self, Fault};
 use bc_integrity::{CreateOptions, ManifestFile, Overwrite, working};
-use bc_manifest::integrity::{Entry, Writer};
+use bc_manifest::integrity::{ContentFault, Entry, Header, Kind, UNSEEN_AT, Writer};
 use bc_pool::Cancel;
 use bc_walk::job::{Error, ErrorKind, Means};
 
@@ -17,9 +19,12 @@ use crate::file::{DirUse, ParityDir};
 use crate::format::{HEAD, VolumeHead};
 use crate::rebuild::tests::{RebuildOutcome, short};
 use crate::rebuild::{ContentPlaces, LostContent, ParityRestore, RebuildMeans, Rebuilt};
-use crate::{ProtectEvent, ProtectOptions, Protected, check, default_dir, protect};
+use crate::{
+    ParityCheck, ProtectEvent, ProtectOptions, Protected, check, default_dir, manifest_copy,
+    protect,
+};
 
-const DAY: i64 = 86_400_000_000_000;
+pub(crate) const DAY: i64 = 86_400_000_000_000;
 const NOW: i64 = 20_000 * DAY;
 
 /// A tree with its manifest and its parity.
@@ -30,11 +35,14 @@ pub(crate) struct ProtectedSite {
     pub(crate) redundancy: &'static str,
     pub(crate) memory: Option<u64>,
     pub(crate) now: i64,
+    pub(crate) threads: usize,
     /// Name of the manifest.
     list: &'static str,
-    keep_removed: Option<i64>,
+    pub(crate) keep_removed: Option<i64>,
     adopt: bool,
     events: RefCell<Vec<String>>,
+    /// Bytes of the tree that the last run has read.
+    read: Cell<u64>,
 }
 
 /// Bytes that no other call returns.
@@ -62,10 +70,12 @@ impl ProtectedSite {
             redundancy: "25%",
             memory: None,
             now: NOW,
+            threads: 2,
             list: "tree.jsonl",
             keep_removed: None,
             adopt: false,
             events: RefCell::default(),
+            read: Cell::new(0),
         };
         files
             .iter()
@@ -111,15 +121,48 @@ impl ProtectedSite {
     }
 
     /// Changes entries of the manifest.
-    fn rewrite(&self, change: impl Fn(&mut Entry)) {
+    pub(crate) fn rewrite(&self, change: impl Fn(&mut Entry)) {
+        self.rewrite_all(
+            |_| {},
+            |entry| {
+                change(entry);
+                true
+            },
+        );
+    }
+
+    /// Changes the header and the entries of the manifest, and keeps those that `change` returns true for.
+    fn rewrite_all(
+        &self,
+        change_header: impl Fn(&mut Header),
+        change: impl Fn(&mut Entry) -> bool,
+    ) {
         let manifest = self.manifest();
-        let mut writer = Writer::new(Vec::new(), &manifest.header().unwrap()).unwrap();
+        let mut header = manifest.header().unwrap();
+        change_header(&mut header);
+        let mut writer = Writer::new(Vec::new(), &header).unwrap();
         for entry in manifest.entries().unwrap() {
             let mut entry = entry.unwrap();
-            change(&mut entry);
-            writer.write(&entry).unwrap();
+            if change(&mut entry) {
+                writer.write(&entry).unwrap();
+            }
         }
         std::fs::write(self.list(), writer.finish().unwrap().0).unwrap();
+    }
+
+    /// Has the manifest say that these files were found damaged.
+    pub(crate) fn note_damaged(&self, paths: &[&str]) {
+        self.rewrite(|entry| {
+            if paths.iter().any(|path| path.as_bytes() == entry.path) {
+                entry.found = Some(ContentFault::Damaged);
+            }
+        });
+    }
+
+    pub(crate) fn check(&self) -> Result<ParityCheck, Error> {
+        let (root, manifest) = (self.root(), self.manifest());
+        let options = ProtectOptions::new(&root, &manifest, self.now);
+        working(&Means::new(), |work| check(&options, work))
     }
 
     pub(crate) fn manifest(&self) -> ManifestFile {
@@ -127,6 +170,10 @@ impl ProtectedSite {
     }
 
     pub(crate) fn protect(&self) -> Result<Protected, Error> {
+        self.protect_or_foresee(false)
+    }
+
+    fn protect_or_foresee(&self, dry_run: bool) -> Result<Protected, Error> {
         let (root, manifest) = (self.root(), self.manifest());
         let options = ProtectOptions::new(&root, &manifest, self.now)
             .dir(self.parity())
@@ -134,14 +181,15 @@ impl ProtectedSite {
             .redundancy(Some(self.redundancy.parse().unwrap()))
             .keep_removed_ns(self.keep_removed)
             .adopt(self.adopt)
+            .dry_run(dry_run)
             .memory(self.memory);
         self.protect_as(&options)
     }
 
     fn protect_as(&self, options: &ProtectOptions<'_>) -> Result<Protected, Error> {
         self.events.borrow_mut().clear();
-        working(&Means::new().threads(2), |work| {
-            protect(options, work, &mut |event| {
+        working(&Means::new().threads(self.threads), |work| {
+            let done = protect(options, work, &mut |event| {
                 self.events.borrow_mut().push(match event {
                     ProtectEvent::Unprotected(error) => format!("unprotected {error}"),
                     ProtectEvent::Held { volume } => format!("held {}", volume.display()),
@@ -156,7 +204,9 @@ impl ProtectedSite {
                         format!("removed {}", volume.display())
                     }
                 });
-            })
+            });
+            self.read.set(work.progress.bytes.load(Relaxed));
+            done
         })
     }
 
@@ -241,13 +291,13 @@ fn volume_bytes(path: &Path) -> (Vec<u8>, VolumeHead) {
 }
 
 /// So many files of one block each, named by their numbers.
-fn numbered(count: u64) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn numbered(count: u64) -> Vec<(String, Vec<u8>)> {
     (0..count)
         .map(|number| (format!("{number:02}"), bytes(BLOCK, number)))
         .collect()
 }
 
-fn borrowed(files: &[(String, Vec<u8>)]) -> Vec<(&str, Vec<u8>)> {
+pub(crate) fn borrowed(files: &[(String, Vec<u8>)]) -> Vec<(&str, Vec<u8>)> {
     files
         .iter()
         .map(|(path, bytes)| (&path[..], bytes.clone()))
@@ -699,31 +749,218 @@ fn removed_files_leave_their_neighbours_protected() {
     assert_eq!(site.protect().unwrap().written, 0);
 }
 
-/// A manifest made after files became unreadable does not know them: what could heal them stays.
+/// A failure that a manifest records.
+fn unreadable(op: &str) -> Option<bc_manifest::Failure> {
+    Some(bc_manifest::Failure {
+        op: op.into(),
+        errno: Some(5),
+        message: "I/O error".into(),
+    })
+}
+
+/// A manifest made after files became unreadable does not know them: what could heal them stays, for as
+/// long as they are there.
 #[test]
 fn a_file_that_could_not_be_recorded_keeps_its_parity() {
     let files = numbered(16);
-    let site = ProtectedSite::new(&borrowed(&files));
+    for keep in [None, Some(0)] {
+        let mut site = ProtectedSite::new(&borrowed(&files));
+        site.keep_removed = keep;
+        site.protect().unwrap();
+        // As a manifest has them that is made after three files became unreadable.
+        site.rewrite(|entry| {
+            if [&b"00"[..], b"01", b"02"].contains(&&entry.path[..]) {
+                entry.digest = None;
+                entry.error = unreadable("read");
+            }
+        });
+        let done = site.protect().unwrap();
+        assert_eq!((done.removed, done.held), (0, 1), "{}", site.events());
+        assert_eq!(done.unprotected, 3);
+        assert!(
+            site.events()
+                .contains("00: protect: could not be read when it was recorded")
+        );
+        assert!(!done.is_complete());
+        for _ in 0..2 {
+            site.now += 15 * DAY;
+            assert_eq!(site.protect().unwrap().held, 1, "{}", site.events());
+        }
+        std::fs::remove_file(site.at("00")).unwrap();
+        assert!(site.heals(&files[0].1));
+        // Once they are gone, their time begins.
+        site.rewrite_all(
+            |_| {},
+            |entry| entry.kind == Kind::Dir || entry.digest.is_some(),
+        );
+        let done = site.protect().unwrap();
+        let (kept, removed) = if keep.is_none() { (1, 0) } else { (0, 1) };
+        assert_eq!((done.kept, done.removed), (kept, removed));
+    }
+}
+
+/// Nor does it know the files of a directory that could not be read, or a file that was renamed before.
+#[test]
+fn what_an_unread_directory_or_a_renamed_file_may_have_keeps_its_parity() {
+    let files: Vec<(String, Vec<u8>)> = numbered(16)
+        .into_iter()
+        .map(|(path, bytes)| (format!("d/e/{path}"), bytes))
+        .collect();
+    let mut site = ProtectedSite::new(&borrowed(&files));
+    site.keep_removed = Some(0);
     site.protect().unwrap();
-    // As a manifest has them that is made after three files became unreadable.
+    site.rewrite_all(
+        |_| {},
+        |entry| {
+            if entry.path == b"d" {
+                entry.error = unreadable("open directory");
+            }
+            !entry.path.starts_with(b"d/")
+        },
+    );
+    let done = site.protect().unwrap();
+    assert_eq!((done.removed, done.held), (0, 1), "{}", site.events());
+    // Extended attributes say nothing of what is in it.
     site.rewrite(|entry| {
-        if [&b"00"[..], b"01", b"02"].contains(&&entry.path[..]) {
-            entry.digest = None;
-            entry.error = Some(bc_manifest::Failure {
-                op: "read".into(),
-                errno: Some(5),
-                message: "I/O error".into(),
-            });
+        if entry.path == b"d" {
+            entry.error = unreadable("getxattr");
         }
     });
     let done = site.protect().unwrap();
-    assert_eq!((done.removed, done.kept), (0, 1), "{}", site.events());
-    assert_eq!(done.unprotected, 3);
-    assert!(
+    assert_eq!((done.removed, done.held), (1, 0), "{}", site.events());
+    let site = ProtectedSite::new(&[("a", bytes(777, 1)), ("b", bytes(888, 2))]);
+    site.protect().unwrap();
+    std::fs::rename(site.at("a"), site.at("c")).unwrap();
+    site.record();
+    site.rewrite(|entry| {
+        if entry.path == b"c" {
+            entry.digest = None;
+            entry.error = unreadable("read");
+        }
+    });
+    let done = site.protect().unwrap();
+    assert_eq!((done.removed, done.held), (0, 1), "{}", site.events());
+}
+
+/// A worn volume may be the only one that repairs a damaged file, though another one has the file, too.
+#[test]
+fn a_worn_volume_stays_while_files_in_it_are_damaged() {
+    let files = numbered(16);
+    let mut site = worn_and_damaged(&files);
+    for _ in 0..2 {
+        site.now += 15 * DAY;
+        let done = site.protect().unwrap();
+        assert!(done.held > 0 && !done.is_complete(), "{}", site.events());
+    }
+    assert!(site.volumes().contains(&"000001.bcp".to_owned()));
+    assert!(site.heals(&files[3].1));
+    // It goes once nothing is damaged any more.
+    site.write("03", &files[3].1);
+    for (number, path) in ["00", "01", "02"].iter().enumerate() {
+        site.write(path, &bytes(BLOCK, 100 + number as u64));
+    }
+    site.record();
+    let done = site.protect().unwrap();
+    assert!(done.is_complete(), "{}", site.events());
+    assert!(!site.volumes().contains(&"000001.bcp".to_owned()));
+}
+
+/// A tree of which three files were edited, so that their volume is worn; then they and a fourth one are
+/// damaged, and a parity block of the volume that took over. Only the worn one repairs the fourth, and
+/// only with that back the other one has parity enough for the rest.
+pub(crate) fn worn_and_damaged(files: &[(String, Vec<u8>)]) -> ProtectedSite {
+    let site = ProtectedSite::new(&borrowed(files));
+    site.protect().unwrap();
+    for (number, path) in ["00", "01", "02"].iter().enumerate() {
+        site.write(path, &bytes(BLOCK, 100 + number as u64));
+    }
+    site.record();
+    let done = site.protect().unwrap();
+    assert_eq!((done.written, done.kept), (1, 1), "{}", site.events());
+    let damaged = ["00", "01", "02", "03"];
+    damaged.iter().for_each(|path| flip(&site.at(path), 0));
+    site.note_damaged(&damaged);
+    let volume = site.parity().join("000002.bcp");
+    let (_, head) = volume_bytes(&volume);
+    assert_eq!((head.data, head.parity), (16, 4));
+    flip(&volume, head.layout().parity(0) + 50);
+    site
+}
+
+/// Content that was edited keeps a volume; but if no other one has the rest, that is what is reported.
+#[test]
+fn a_volume_that_alone_has_a_damaged_file_is_not_kept_for_removed_ones() {
+    let files = numbered(16);
+    let site = ProtectedSite::new(&borrowed(&files));
+    site.protect().unwrap();
+    for (number, path) in ["00", "01", "02"].iter().enumerate() {
+        site.write(path, &bytes(BLOCK, 100 + number as u64));
+    }
+    site.record();
+    flip(&site.at("07"), 0);
+    let done = site.protect().unwrap();
+    assert_eq!(
+        (done.held, done.kept, done.unprotected),
+        (1, 0, 1),
+        "{}",
         site.events()
-            .contains("00: protect: could not be read when it was recorded")
     );
-    assert!(!done.is_complete());
+    // Nor if the run failed half way: then nothing is said of it.
+    let site = ProtectedSite::new(&borrowed(&files));
+    site.protect().unwrap();
+    for (number, path) in ["00", "01", "02"].iter().enumerate() {
+        site.write(path, &bytes(BLOCK, 100 + number as u64));
+    }
+    site.record();
+    let full = Fault::Errnos(rustix::io::Errno::NOSPC, 2);
+    // The first is the lock.
+    faults::arm(("create".to_owned(), 2), full);
+    let error = site.protect().unwrap_err();
+    assert!(faults::disarm().reached);
+    assert!(error.to_string().contains("No space left"), "{error}");
+    assert!(!site.events().contains("kept"), "{}", site.events());
+    assert!(!site.events().contains("held"), "{}", site.events());
+}
+
+/// Files that are damaged beyond repair leave the others of their volume with parity that works.
+#[test]
+fn neighbours_of_many_damaged_files_are_protected_again() {
+    let files = numbered(16);
+    let site = ProtectedSite::new(&borrowed(&files));
+    site.protect().unwrap();
+    let damaged = ["00", "01", "02", "03", "04"];
+    damaged.iter().for_each(|path| flip(&site.at(path), 0));
+    site.note_damaged(&damaged);
+    let done = site.protect().unwrap();
+    assert_eq!(
+        (done.written, done.bytes, done.held),
+        (1, 11 * BLOCK as u64, 1),
+        "{}",
+        site.events()
+    );
+    flip(&site.at("09"), 0);
+    assert!(site.heals(&files[9].1));
+    site.write("09", &files[9].1);
+    // Once is enough; what is damaged is not tried again.
+    let done = site.protect().unwrap();
+    assert_eq!(
+        (done.written, done.unprotected, done.held),
+        (0, 0, 1),
+        "{}",
+        site.events()
+    );
+    let check = site.check().unwrap();
+    assert_eq!((check.unprotected, check.is_good()), (0, false));
+    // A volume of which no file is to be seen has no neighbours: a disk that is not mounted.
+    let site = ProtectedSite::new(&borrowed(&files));
+    site.protect().unwrap();
+    site.rewrite(|entry| {
+        if entry.kind == Kind::File {
+            entry.extra.insert(UNSEEN_AT.to_owned(), "now".into());
+        }
+    });
+    let done = site.protect().unwrap();
+    assert_eq!((done.written, done.held, done.is_complete()), (0, 0, true));
 }
 
 #[test]
@@ -953,11 +1190,7 @@ fn settings_are_those_of_the_directory_until_others_are_given() {
 fn check_reads_parity_alone_and_notes_what_is_damaged() {
     let content = bytes(16 * BLOCK, 7);
     let site = ProtectedSite::new(&[("a", content.clone()), ("b", bytes(10, 1))]);
-    let checked = || {
-        let (root, manifest) = (site.root(), site.manifest());
-        let options = ProtectOptions::new(&root, &manifest, NOW);
-        working(&Means::new(), |work| check(&options, work)).unwrap()
-    };
+    let checked = || site.check().unwrap();
     let before = checked();
     assert!(!before.is_good() && before.volumes.is_empty());
     assert_eq!(
@@ -1190,7 +1423,6 @@ fn another_tree_is_noticed() {
 /// block is one that is lost.
 #[test]
 fn a_sector_that_cannot_be_read_is_damage_there_and_nowhere_else() {
-    use bc_fs::faults::{self, Fault};
     let content = bytes(5 * BLOCK, 7);
     let site = ProtectedSite::new(&[("a", content.clone())]);
     site.protect().unwrap();

@@ -108,6 +108,8 @@ impl VolumeStream<'_, '_> {
             raw_len: header.raw_len(),
             suspect: 0,
             is_live: true,
+            has_sound: true,
+            has_unread: false,
             last_removed: None,
             line: IndexLine::new(&header),
         };

@@ -14,7 +14,7 @@ use super::*;
 use crate::code::BLOCK;
 use crate::file::DirUse;
 use crate::format::{HEAD, SHORT, StoredPiece, VolumeHead, VolumeHeader, placed_digest};
-use crate::tests::{ProtectedSite, bytes, flip};
+use crate::tests::{DAY, ProtectedSite, bytes, flip, numbered, worn_and_damaged};
 
 /// Outcome of a content, with its bytes.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -49,6 +49,20 @@ impl ProtectedSite {
         proves: &mut dyn FnMut(usize) -> bool,
     ) -> Vec<RebuildOutcome> {
         let manifest = self.manifest();
+        let mut restore = ParityRestore::open(&self.parity(), &manifest)
+            .unwrap()
+            .unwrap();
+        self.rebuild_with(&mut restore, lost, memory, dry_run, proves)
+    }
+
+    fn rebuild_with(
+        &self,
+        restore: &mut ParityRestore<'_>,
+        lost: &[LostContent],
+        memory: Option<u64>,
+        dry_run: bool,
+        proves: &mut dyn FnMut(usize) -> bool,
+    ) -> Vec<RebuildOutcome> {
         let root = self.root();
         let top = dirfd::open_root(root.as_os_str().as_encoded_bytes()).unwrap();
         let places = ContentPlaces {
@@ -64,9 +78,6 @@ impl ProtectedSite {
             cancel: &Cancel::new(),
             rate: None,
         };
-        let mut restore = ParityRestore::open(&self.parity(), &manifest)
-            .unwrap()
-            .unwrap();
         let mut outcomes = BTreeMap::new();
         let each = &mut |number: usize, rebuilt: Rebuilt<'_>| {
             let outcome = match rebuilt {
