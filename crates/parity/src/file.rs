@@ -23,7 +23,7 @@ use rustix::fs::Dir;
 use rustix::io::Errno;
 
 use crate::format::{
-    BadVolume, HEAD, MAGIC, MOST_FILE, NEWER, SHORT, STORED_BLOCK, VolumeHead, VolumeHeader,
+    BadVolume, DirId, HEAD, MAGIC, MOST_FILE, NEWER, SHORT, STORED_BLOCK, VolumeHead, VolumeHeader,
     VolumeLayout,
 };
 use crate::format::{placed_digest, read_header};
@@ -255,13 +255,24 @@ impl ParityDir {
     /// Of the kind [`Manifest`](ErrorKind::Manifest) if it is no regular file or its header is not
     /// sound; others if the system refuses it.
     pub(crate) fn read(&self, number: u64) -> Result<ParityFile, Error> {
-        let path = self.volume_path(number);
-        let (file, stat) = self.open_regular(&volume_name(number))?;
-        let read = ParityFile::read(file, stat, &path)?;
+        let read = self.read_named(number)?;
         match read.header.id.number == number {
             true => Ok(read),
-            false => Err(bad(&path, BadVolume("it is another volume by its header"))),
+            false => {
+                let why = BadVolume("it is another volume by its header");
+                Err(bad(&read.path, why))
+            }
         }
+    }
+
+    /// Opens the volume that has the name of this number, be it another one by its header: its blocks are
+    /// as good under any name.
+    ///
+    /// # Errors
+    /// As of [`read`](Self::read).
+    pub(crate) fn read_named(&self, number: u64) -> Result<ParityFile, Error> {
+        let (file, stat) = self.open_regular(&volume_name(number))?;
+        ParityFile::read(file, stat, self.volume_path(number))
     }
 
     /// Opens a regular file in it for reading.
@@ -290,11 +301,10 @@ impl ParityDir {
     /// # Errors
     /// If it is another user's, or others may write to it.
     pub(crate) fn refuse_volume_of_others(&self, file: &ParityFile) -> Result<(), Error> {
-        let path = self.volume_path(file.header.id.number);
-        let failed = |error: io::Error| Error::io(&path, "stat", &error);
+        let failed = |error: io::Error| Error::io(&file.path, "stat", &error);
         let copy = file.file.try_clone().map_err(failed)?;
         let checked = journal::check(&File::from(copy)).map_err(failed)?;
-        checked.map_err(|why| Error::at(ErrorKind::Refused, &path, why.to_string()))
+        checked.map_err(|why| Error::at(ErrorKind::Refused, &file.path, why.to_string()))
     }
 
     /// Removes a volume, if its name still leads to the file that was judged, and the path of the
@@ -472,6 +482,8 @@ pub(crate) struct ParityFile {
     file: OwnedFd,
     len: u64,
     layout: VolumeLayout,
+    /// Its path.
+    pub path: PathBuf,
     /// Identity of the file.
     pub id: Identity,
     /// Its header.
@@ -527,10 +539,10 @@ impl DamagedReader<'_> {
 
 impl ParityFile {
     /// Reads the header. Each of its copies serves, whatever became of the others.
-    fn read(file: OwnedFd, stat: FileStat, path: &Path) -> Result<ParityFile, Error> {
+    fn read(file: OwnedFd, stat: FileStat, path: PathBuf) -> Result<ParityFile, Error> {
         let len = stat.stamp.size;
         if len > MOST_FILE {
-            return Err(bad(path, BadVolume("is longer than any volume")));
+            return Err(bad(&path, BadVolume("is longer than any volume")));
         }
         let mut reader = DamagedReader {
             file: &file,
@@ -579,12 +591,27 @@ impl ParityFile {
             (Some((layout, header)), _) => Ok(ParityFile {
                 len,
                 layout,
+                path,
                 id: stat.id,
                 header,
                 file,
             }),
-            (None, Some(call)) => Err(Error::io(path, call.op, &call.into())),
-            (None, None) => Err(bad(path, why)),
+            (None, Some(call)) => Err(Error::io(&path, call.op, &call.into())),
+            (None, None) => Err(bad(&path, why)),
+        }
+    }
+
+    /// Refuses a volume that was not made for the directory with this id.
+    ///
+    /// # Errors
+    /// If it was made for another, or the id is not known.
+    pub(crate) fn refuse_other_dir(&self, id: Option<DirId>) -> Result<(), Error> {
+        match id == Some(self.header.id.dir) {
+            true => Ok(()),
+            false => {
+                let why = BadVolume("is a volume of another parity directory");
+                Err(bad(&self.path, why))
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use bc_walk::job::{Error, ErrorKind};
 use crate::code::BLOCK;
 use crate::contents::{ContentId, ContentPiece, ContentTable, VolumeIndex, piece_runs};
 use crate::file::{ParityDir, ParityFile, is_forgeable};
-use crate::format::{BadVolume, DirId, FULL_RAW, NEWER, VolumeHeader};
+use crate::format::{DirId, FULL_RAW, NEWER, VolumeHeader};
 use crate::index::{IndexLine, ParityIndex};
 
 /// Volumes under a quarter full that there are before they are put together: with fewer, each night's
@@ -188,17 +188,13 @@ pub(crate) fn survey(
     let (mut another, mut newer) = (None, None);
     for &number in dir.volumes() {
         let checked = dir.read(number).and_then(|file| {
-            let path = dir.volume_path(number);
-            if file.header.id.dir != id {
-                let why = BadVolume("is a volume of another parity directory");
-                return Err(crate::file::bad(&path, why));
-            }
+            file.refuse_other_dir(Some(id))?;
             if file.header.algorithm != contents.algorithm {
                 let (of, for_) = (file.header.algorithm.name(), contents.algorithm.name());
                 let text = format!(
                     "has digests of {of}, and the manifest of {for_}: use another parity directory"
                 );
-                let error = Error::at(ErrorKind::Usage, &path, text);
+                let error = Error::at(ErrorKind::Usage, &file.path, text);
                 another.get_or_insert_with(|| error.clone());
                 return Err(error);
             }

@@ -252,12 +252,11 @@ impl<'m> ParityRestore<'m> {
     }
 
     fn checked(&self, number: u64) -> Result<ParityFile, Error> {
-        let file = self.dir.read(number)?;
+        let file = self.dir.read_named(number)?;
         let algorithm = self.manifest.algorithm()?;
         if file.header.algorithm != algorithm {
             let text = "has digests of another algorithm than the manifest";
-            let path = self.dir.volume_path(number);
-            return Err(Error::at(ErrorKind::Manifest, &path, text));
+            return Err(Error::at(ErrorKind::Manifest, &file.path, text));
         }
         if is_forgeable(algorithm) {
             self.dir.refuse_volume_of_others(&file)?;

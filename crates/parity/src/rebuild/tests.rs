@@ -171,6 +171,25 @@ fn what_no_volume_has_comes_from_the_damaged_file() {
     );
 }
 
+/// Volumes that were renamed heal as well: their blocks are known by their headers.
+#[test]
+fn volumes_serve_under_any_name() {
+    let contents = [bytes(16 * BLOCK, 1), bytes(16 * BLOCK, 2)];
+    let site = ProtectedSite::new(&[("a", contents[0].clone()), ("b", contents[1].clone())]);
+    site.protect().unwrap();
+    assert_eq!(site.volumes(), ["000001.bcp", "000002.bcp"]);
+    let at = |name: &str| site.parity().join(name);
+    std::fs::rename(at("000001.bcp"), at("000007.bcp")).unwrap();
+    std::fs::rename(at("000002.bcp"), at("000001.bcp")).unwrap();
+    std::fs::rename(at("000007.bcp"), at("000002.bcp")).unwrap();
+    flip(&site.at("a"), 0);
+    flip(&site.at("b"), 0);
+    assert!(site.heals(&contents[0]) && site.heals(&contents[1]));
+    // Nothing is removed while names and headers differ.
+    let done = site.protect().unwrap();
+    assert_eq!((done.unreadable, done.removed), (2, 0), "{}", site.events());
+}
+
 #[test]
 fn names_of_a_content_are_few_and_good_ones_come_first() {
     let digest = bc_digest::hash(Algorithm::Sha256, b"x");

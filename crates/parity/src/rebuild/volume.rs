@@ -181,7 +181,7 @@ impl<'a> OpenVolume<'a> {
             names,
             places,
             means,
-            path: dir.volume_path(file.header.id.number),
+            path: file.path.clone(),
             starts: pieces.iter().enumerate().filter_map(in_stream).collect(),
             chosen: pieces.iter().map(|_| AtomicU8::new(UNKNOWN)).collect(),
             is_needed,
