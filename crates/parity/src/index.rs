@@ -56,13 +56,16 @@ impl ProtectedTree {
     /// True if parity of this is that of the other: content that only one of them lists would be
     /// taken for removed.
     fn is(&self, other: &ProtectedTree) -> bool {
+        self.manifest == other.manifest && self.is_same_tree(other)
+    }
+
+    /// True if both are manifests of one part of one tree.
+    fn is_same_tree(&self, other: &ProtectedTree) -> bool {
         let is_machine = match (&self.machine, &other.machine) {
             (Some(one), Some(other)) => one == other,
             _ => true,
         };
-        is_machine
-            && (&self.root, &self.manifest, &self.part)
-                == (&other.root, &other.manifest, &other.part)
+        is_machine && (&self.root, &self.part) == (&other.root, &other.part)
     }
 
     fn shown(&self) -> String {
@@ -165,6 +168,23 @@ impl ParityDescription {
         );
         let error = Error::at(ErrorKind::Usage, dir, text);
         Err(error.unless(Some(Setting::Adopt)))
+    }
+
+    /// Refuses the parity of another tree, whatever the name of its manifest: content that this one does not
+    /// list was never in it.
+    ///
+    /// # Errors
+    /// If it is that of another.
+    pub(crate) fn check_tree(&self, of: &ProtectedTree, dir: &Path) -> Result<(), Error> {
+        if self.of.is_same_tree(of) {
+            return Ok(());
+        }
+        let text = format!(
+            "is the parity of {}, not of {}: what was removed from another tree is not in this one",
+            self.of.shown(),
+            of.shown()
+        );
+        Err(Error::at(ErrorKind::Usage, dir, text))
     }
 }
 

@@ -241,7 +241,7 @@ pub(crate) struct Surveyed {
 
 /// Returns the description of a directory: that of its index, if that is of its volumes, or of the
 /// newest one.
-fn description(dir: &ParityDir, index: &ParityIndex) -> Option<ParityDescription> {
+pub(crate) fn description(dir: &ParityDir, index: &ParityIndex) -> Option<ParityDescription> {
     let mut newest = None;
     for number in dir.volumes().iter().rev() {
         let Ok(file) = dir.read(*number) else {

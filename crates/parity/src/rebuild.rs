@@ -17,6 +17,7 @@ mod volume;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -31,6 +32,8 @@ use bc_walk::job::{Error, ErrorKind, path_of};
 use crate::contents::{ContentTable, content_of};
 use crate::file::{DirUse, ParityDir, ParityFile, check_algorithm, is_forgeable};
 use crate::format::PieceBytes;
+use crate::index::{self, ProtectedTree};
+use crate::protect::description;
 use content::KnownPart;
 use scratch::Scratch;
 use volume::OpenVolume;
@@ -127,6 +130,17 @@ pub struct RemovedContent {
     pub written_ns: i64,
 }
 
+/// The last content of a path, as far as is known.
+struct LastRemoved {
+    /// Seconds for which it has been gone, and the number of its volume, of which the greater one is the
+    /// newer.
+    age: (i64, Reverse<u64>),
+    content: RemovedContent,
+}
+
+/// Bytes of memory for a removed content in the lists of [`ParityRestore::removed`], its path aside.
+const PER_REMOVED: u64 = (2 * size_of::<LastRemoved>() + 2 * size_of::<Vec<u8>>()) as u64;
+
 /// A parity directory as a source of contents.
 pub struct ParityRestore<'m> {
     dir: ParityDir,
@@ -202,39 +216,73 @@ impl<'m> ParityRestore<'m> {
     }
 
     /// Returns the contents that the manifest does not list any more, with the paths that they had: in
-    /// the order of the paths, the newest of each. Something else may have a path by now.
+    /// the order of the paths, the last of each. Something else may have a path by now.
+    ///
+    /// No manifest proves these contents: volumes count that were made for this directory, and this tree,
+    /// and that no other user can have written.
     ///
     /// # Errors
-    /// If the manifest cannot be read or takes more memory than this, or others may have written to the
-    /// directory: no manifest proves these contents.
+    /// If the manifest cannot be read, lists take more memory than this, the directory is that of another
+    /// tree, or others may have written to it.
     pub fn removed(&mut self, memory: Option<u64>) -> Result<Vec<RemovedContent>, Error> {
         self.dir.refuse_others()?;
-        let table = ContentTable::of(self.manifest, memory.unwrap_or(u64::MAX))?;
-        let mut removed: BTreeMap<Vec<u8>, RemovedContent> = BTreeMap::new();
+        let memory = memory.unwrap_or(u64::MAX);
+        let table = ContentTable::of(self.manifest, memory)?;
+        let index = index::read(&self.dir);
+        let description = description(&self.dir, &index);
+        if let Some(description) = &description {
+            let of = ProtectedTree::of(self.manifest, &table.header);
+            description.check_tree(&of, self.dir.path())?;
+        }
+        let id = description.map(|description| description.id());
+        let mut removed: BTreeMap<Vec<u8>, LastRemoved> = BTreeMap::new();
+        let mut bytes = table.memory();
         for number in self.dir.volumes().to_vec() {
             let Some(file) = self.read(number) else {
                 continue;
             };
-            let written_ns = file.header.id.written_ns;
-            for piece in file.header.pieces {
+            let is_ours = file.refuse_other_dir(id);
+            if let Err(error) = is_ours.and_then(|()| self.dir.refuse_volume_of_others(&file)) {
+                self.note(error);
+                continue;
+            }
+            let id = file.header.id;
+            let line = index.lines.get(&id.number);
+            let line = line.filter(|line| line.is_of(&file.header));
+            for (number, piece) in file.header.pieces.into_iter().enumerate() {
                 let is_listed = table.find(&piece.digest, piece.size).is_some();
                 if piece.path.is_empty() || is_listed {
                     continue;
                 }
-                let known = removed.get(&piece.path);
-                if known.is_some_and(|known| known.written_ns >= written_ns) {
-                    continue;
+                // What no run has seen gone was there longer than all others.
+                let gone_for = line.and_then(|line| line.gone_for(number as u32));
+                let age = (gone_for.unwrap_or(-1), Reverse(id.number));
+                match removed.get(&piece.path) {
+                    Some(known) if known.age < age => continue,
+                    Some(_) => {}
+                    None => bytes += PER_REMOVED + 2 * piece.path.len() as u64,
+                }
+                if bytes > memory {
+                    let text = format!(
+                        "has removed files whose list takes more than the {memory} bytes of memory that \
+                         the memory budget leaves"
+                    );
+                    return Err(Error::at(ErrorKind::Usage, self.dir.path(), text));
                 }
                 let content = RemovedContent {
-                    path: piece.path.clone(),
+                    path: Vec::new(),
                     digest: piece.digest,
                     size: piece.size,
-                    written_ns,
+                    written_ns: id.written_ns,
                 };
-                removed.insert(piece.path, content);
+                removed.insert(piece.path, LastRemoved { age, content });
             }
         }
-        Ok(removed.into_values().collect())
+        let with_path = |(path, last): (Vec<u8>, LastRemoved)| RemovedContent {
+            path,
+            ..last.content
+        };
+        Ok(removed.into_iter().map(with_path).collect())
     }
 
     /// Reads a volume; notes the reason for which it cannot be used.
@@ -242,12 +290,16 @@ impl<'m> ParityRestore<'m> {
         match self.checked(number) {
             Ok(file) => Some(file),
             Err(error) => {
-                let is_noted = |noted: &Error| noted.path() == error.path();
-                if !self.unreadable.iter().any(is_noted) {
-                    self.unreadable.push(error);
-                }
+                self.note(error);
                 None
             }
+        }
+    }
+
+    fn note(&mut self, error: Error) {
+        let is_noted = |noted: &Error| noted.path() == error.path();
+        if !self.unreadable.iter().any(is_noted) {
+            self.unreadable.push(error);
         }
     }
 

@@ -453,6 +453,114 @@ fn removed_contents_are_listed_the_newest_of_each_path() {
     assert_eq!(removed[0].digest, site.lost(&bytes(100, 2)).digest);
 }
 
+fn removed(site: &ProtectedSite) -> (Vec<(Vec<u8>, Digest)>, Vec<Error>) {
+    let manifest = site.manifest();
+    let opened = ParityRestore::open(&site.parity(), &manifest).unwrap();
+    let mut restore = opened.unwrap();
+    let removed = restore.removed(None).unwrap().into_iter();
+    let removed = removed.map(|content| (content.path, content.digest));
+    (removed.collect(), restore.unreadable)
+}
+
+/// The last content of a path is the one that is gone for the shortest time, whatever the clock said when it
+/// was written.
+#[test]
+fn the_last_content_of_a_removed_path_comes_back() {
+    let versions: Vec<Vec<u8>> = (1..3).map(|seed| bytes(100, seed)).collect();
+    let start = || {
+        let site = ProtectedSite::new(&[("d", versions[0].clone()), ("e", bytes(50, 9))]);
+        site.protect().unwrap();
+        site
+    };
+    let edit = |site: &ProtectedSite, version: usize| {
+        site.write("d", &versions[version]);
+        site.record();
+        site.protect().unwrap();
+    };
+    let last = |site: &ProtectedSite| {
+        let (removed, _) = removed(site);
+        assert_eq!(removed.len(), 1);
+        assert_eq!(removed[0].0, b"d");
+        let is_it = |version: &Vec<u8>| site.lost(version).digest == removed[0].1;
+        versions.iter().position(is_it).unwrap()
+    };
+    // The clock goes back between.
+    let mut site = start();
+    site.now -= 10 * DAY;
+    edit(&site, 1);
+    std::fs::remove_file(site.at("d")).unwrap();
+    site.record();
+    site.protect().unwrap();
+    assert_eq!(last(&site), 1);
+    // An edit that was taken back; parity has seen the removal, and has not.
+    for has_seen in [true, false] {
+        let mut site = start();
+        for version in [1, 0] {
+            site.now += DAY;
+            edit(&site, version);
+        }
+        site.now += DAY;
+        std::fs::remove_file(site.at("d")).unwrap();
+        site.record();
+        if has_seen {
+            site.protect().unwrap();
+        }
+        assert_eq!(last(&site), 0, "{has_seen}");
+    }
+}
+
+/// No manifest proves what was removed: volumes count that are this tree's own.
+#[test]
+fn removed_contents_are_those_of_this_tree() {
+    use std::os::unix::fs::PermissionsExt;
+    let site = ProtectedSite::new(&[("a", bytes(100, 1)), ("b", bytes(100, 2))]);
+    site.protect().unwrap();
+    std::fs::remove_file(site.at("a")).unwrap();
+    site.record();
+    let own = site.lost(&bytes(100, 1)).digest;
+    assert_eq!(removed(&site).0, [(b"a".to_vec(), own)]);
+    // The copy of the manifest is of the same tree.
+    let copy = ManifestFile::open(crate::manifest_copy(&site.parity()).unwrap()).unwrap();
+    let opened = ParityRestore::open(&site.parity(), &copy).unwrap();
+    assert!(opened.unwrap().removed(None).unwrap().is_empty());
+    // A list takes memory.
+    let manifest = site.manifest();
+    let opened = ParityRestore::open(&site.parity(), &manifest).unwrap();
+    let error = opened.unwrap().removed(Some(200)).unwrap_err();
+    assert!(error.to_string().contains("memory budget"), "{error}");
+    // Parity of another tree.
+    let other = ProtectedSite::new(&[("secret", bytes(100, 3))]);
+    other.protect().unwrap();
+    let opened = ParityRestore::open(&other.parity(), &manifest).unwrap();
+    let error = opened.unwrap().removed(None).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert!(
+        error
+            .to_string()
+            .contains("is the parity of 'tree.jsonl' of"),
+        "{error}"
+    );
+    // One of its volumes among the own ones, and an own one that others may have written.
+    let foreign = site.parity().join("000002.bcp");
+    std::fs::copy(other.parity().join("000001.bcp"), &foreign).unwrap();
+    let (paths, unreadable) = removed(&site);
+    assert_eq!(paths, [(b"a".to_vec(), own)]);
+    let [error] = &unreadable[..] else {
+        panic!("{unreadable:?}");
+    };
+    assert!(
+        error
+            .to_string()
+            .contains("is a volume of another parity directory"),
+        "{error}"
+    );
+    std::fs::remove_file(foreign).unwrap();
+    let volume = site.parity().join("000001.bcp");
+    std::fs::set_permissions(volume, std::fs::Permissions::from_mode(0o666)).unwrap();
+    let (paths, unreadable) = removed(&site);
+    assert_eq!((paths.len(), unreadable.len()), (0, 1));
+}
+
 #[test]
 fn a_directory_without_such_files_is_passed_over() {
     let (none, dir) = (
