@@ -32,24 +32,25 @@ impl ScratchFile {
     /// # Errors
     /// If no directory has room for it: that of the last.
     pub(super) fn new(dirs: &ScratchDirs<'_>, len: u64) -> Result<ScratchFile, Error> {
-        let mut failed = None;
+        // Where the last has no room, that is where the contents are to go.
+        let (mut failed, mut is_full) = (None, false);
         for (dir, path) in dirs {
             match content::create_unnamed(dir, 0o600) {
                 Ok(file) => match ScratchFile::with_room(file, path, len) {
                     Ok(file) => return Ok(file),
-                    Err(error) => failed = Some(error),
+                    Err(error) => {
+                        let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+                        is_full = errno.is_some_and(|errno| FULL.contains(&errno));
+                        failed = Some(error);
+                    }
                 },
                 // One that is full says more than one that has no such files.
-                Err(call) if failed.is_none() => {
-                    failed = Some(Error::io(path, call.op, &call.into()));
+                Err(call) => {
+                    is_full = FULL.contains(&call.errno);
+                    failed.get_or_insert_with(|| Error::io(path, call.op, &call.into()));
                 }
-                Err(_) => {}
             }
         }
-        let is_full = failed
-            .as_ref()
-            .and_then(Error::raw_os_error)
-            .is_some_and(|errno| FULL.contains(&Errno::from_raw_os_error(errno)));
         let temporary = match is_full {
             true => None,
             false => content::create_temporary(),

@@ -561,6 +561,31 @@ fn removed_contents_are_those_of_this_tree() {
     assert_eq!((paths.len(), unreadable.len()), (0, 1));
 }
 
+/// What is full need not be where the contents go.
+#[test]
+fn a_full_directory_is_passed_over() {
+    use bc_fs::faults::{self, Fault};
+    let (none, dir) = (
+        dirfd::open_root(b"/proc").unwrap(),
+        tempfile::tempdir().unwrap(),
+    );
+    let full = dirfd::open_root(dir.path().as_os_str().as_encoded_bytes()).unwrap();
+    let dirs = [
+        (full.as_fd(), dir.path()),
+        (none.as_fd(), Path::new("/proc")),
+    ];
+    let no_room = || Fault::Errno(rustix::io::Errno::NOSPC);
+    faults::arm(("fallocate".to_owned(), 1), no_room());
+    let file = ScratchFile::new(&dirs, 10);
+    assert!(faults::disarm().reached);
+    file.unwrap().write(b"bytes", 3).unwrap();
+    // But if it is, no other place is filled either.
+    faults::arm(("fallocate".to_owned(), 1), no_room());
+    let error = ScratchFile::new(&dirs[..1], 10).unwrap_err();
+    faults::disarm();
+    assert!(error.to_string().contains("No space left"), "{error}");
+}
+
 #[test]
 fn a_directory_without_such_files_is_passed_over() {
     let (none, dir) = (
