@@ -474,7 +474,7 @@ impl Rebuild<'_, '_, '_> {
         let mut parts: BTreeMap<usize, KnownPart> = BTreeMap::new();
         for (piece, number) in needed {
             let part = parts.entry(number).or_insert_with(|| {
-                KnownPart::new(volume.path(), volume.base(piece), blocks.shortage())
+                KnownPart::new(volume.path(), volume.bases(piece), blocks.shortage())
             });
             volume.add_piece(piece, part, &blocks, &mut self.computed);
         }
@@ -494,11 +494,12 @@ impl Rebuild<'_, '_, '_> {
             RebuiltContent::new(size, runs, &parts, &self.computed, self.places, is_partial)
         };
         let orders = content::orders(&parts);
+        let bases = content::bases(&parts);
         let mut failed = None;
-        for order in &orders {
-            let Some(runs) = content::filled(order, size) else {
-                continue;
-            };
+        for runs in orders
+            .iter()
+            .flat_map(|order| content::filled(order, &bases, size))
+        {
             if let Some(from) = content::foreseen(&runs, &parts) {
                 return each(number, Rebuilt::Foreseen(from)).map(drop);
             }

@@ -89,30 +89,30 @@ pub(super) struct KnownPart {
     pub(super) volume: PathBuf,
     /// Ranges that are known, in the order of the volume.
     runs: Vec<ByteRun>,
-    /// File that may have what no volume has.
-    base: Option<Arc<SourceFile>>,
+    /// Files that may have what no volume has.
+    bases: Vec<Arc<SourceFile>>,
     /// Blocks for which there is no parity.
     shortage: u64,
     /// These, if bytes of the content are in a lost block.
     pub(super) short: u64,
     /// Bytes of the content in lost blocks.
     pub(super) lost: u64,
-    /// True if a lost block has bytes of no other content: the base is another content there.
-    is_base_wrong: bool,
+    /// Lost blocks that have bytes of no other content: each base is another content there.
+    wrong: Vec<Range<u64>>,
     /// Reason for which lost blocks could not be computed or kept.
     pub(super) failed: Option<Error>,
 }
 
 impl KnownPart {
-    pub(super) fn new(volume: &Path, base: Option<Arc<SourceFile>>, shortage: u64) -> KnownPart {
+    pub(super) fn new(volume: &Path, bases: Vec<Arc<SourceFile>>, shortage: u64) -> KnownPart {
         KnownPart {
             volume: volume.to_owned(),
             runs: Vec::new(),
-            base,
+            bases,
             shortage,
             short: 0,
             lost: 0,
-            is_base_wrong: false,
+            wrong: Vec::new(),
             failed: None,
         }
     }
@@ -131,7 +131,7 @@ impl KnownPart {
     pub(super) fn lose(&mut self, bytes: Range<u64>, is_whole_block: bool) {
         self.short = self.shortage;
         self.lost += bytes.end - bytes.start;
-        self.is_base_wrong |= is_whole_block;
+        self.wrong.extend(is_whole_block.then_some(bytes));
     }
 }
 
@@ -212,24 +212,45 @@ pub(super) fn missing(runs: &[ByteRun], size: u64) -> u64 {
     gaps.iter().map(|gap| gap.end - gap.start).sum()
 }
 
-/// Puts parts together, and fills gaps with what the damaged file has there: bytes that no digest of a
-/// block speaks for. `None` if there is no such file, or it cannot be right.
-pub(super) fn filled(order: &[&KnownPart], size: u64) -> Option<Vec<ByteRun>> {
-    let mut runs = composed(order);
+/// Returns the files that may have what no volume has, each once.
+pub(super) fn bases<'p>(parts: impl IntoIterator<Item = &'p KnownPart>) -> Vec<Arc<SourceFile>> {
+    let mut bases: Vec<Arc<SourceFile>> = Vec::new();
+    for base in parts.into_iter().flat_map(|part| &part.bases) {
+        if !bases.contains(base) {
+            bases.push(base.clone());
+        }
+    }
+    bases
+}
+
+/// Puts parts together, and fills gaps with what one of these damaged files has there: bytes that no digest
+/// of a block speaks for. There are as many results as files, and none if no file can be right.
+pub(super) fn filled(
+    order: &[&KnownPart],
+    bases: &[Arc<SourceFile>],
+    size: u64,
+) -> impl Iterator<Item = Vec<ByteRun>> {
+    let runs = composed(order);
     let gaps = gaps(&runs, size);
-    if gaps.is_empty() {
-        return Some(runs);
-    }
-    if order.iter().any(|part| part.is_base_wrong) {
-        return None;
-    }
-    let base = order.iter().find_map(|part| part.base.clone())?;
-    runs.extend(gaps.into_iter().map(|bytes| ByteRun {
-        bytes,
-        source: ByteSource::File(base.clone()),
-    }));
-    runs.sort_unstable_by_key(|run| run.bytes.start);
-    Some(runs)
+    let is_wrong = |gap: &Range<u64>| {
+        let mut wrong = order.iter().flat_map(|part| &part.wrong);
+        wrong.any(|wrong| wrong.start < gap.end && gap.start < wrong.end)
+    };
+    let whole = gaps.is_empty().then(|| runs.clone());
+    let bases: &[Arc<SourceFile>] = match gaps.is_empty() || gaps.iter().any(is_wrong) {
+        true => &[],
+        false => bases,
+    };
+    let with_base = move |base: &Arc<SourceFile>| {
+        let mut runs = runs.clone();
+        runs.extend(gaps.iter().map(|bytes| ByteRun {
+            bytes: bytes.clone(),
+            source: ByteSource::File(base.clone()),
+        }));
+        runs.sort_unstable_by_key(|run| run.bytes.start);
+        runs
+    };
+    whole.into_iter().chain(bases.iter().map(with_base))
 }
 
 /// Returns the volume whose blocks could be computed, if bytes are foreseen.
@@ -391,7 +412,7 @@ mod tests {
     use super::*;
 
     fn part(name: &str, runs: &[(Range<u64>, &str)]) -> KnownPart {
-        let mut part = KnownPart::new(Path::new(name), None, 0);
+        let mut part = KnownPart::new(Path::new(name), Vec::new(), 0);
         for (bytes, path) in runs {
             part.push(bytes.clone(), file(path));
         }
@@ -432,15 +453,35 @@ mod tests {
     #[test]
     fn gaps_are_filled_from_the_damaged_file_unless_it_is_wrong() {
         let mut one = part("1", &[(10..20, "a")]);
-        assert!(filled(&[&one], 30).is_none());
-        let base = SourceFile {
-            path: b"base"[..].into(),
-            stamp: None,
+        assert!(ways(&[&one]).is_empty());
+        let base = |path: &str| {
+            Arc::new(SourceFile {
+                path: path.as_bytes().into(),
+                stamp: None,
+            })
         };
-        one.base = Some(Arc::new(base));
-        let whole = filled(&[&one], 30).unwrap();
-        assert_eq!(shown(&whole), "base 0-10, a 10-20, base 20-30");
+        one.bases = vec![base("base"), base("other")];
+        assert_eq!(
+            ways(&[&one]),
+            [
+                "base 0-10, a 10-20, base 20-30",
+                "other 0-10, a 10-20, other 20-30"
+            ]
+        );
         one.lose(20..30, true);
-        assert!(filled(&[&one], 30).is_none());
+        assert!(ways(&[&one]).is_empty());
+        // What another volume has there needs no file.
+        let mut two = part("2", &[(20..30, "b")]);
+        two.bases = vec![base("base")];
+        assert_eq!(ways(&[&one, &two])[0], "base 0-10, a 10-20, b 20-30");
+        assert_eq!(ways(&[&one, &two]).len(), 2);
+        two.push(0..10, file("b"));
+        assert_eq!(ways(&[&one, &two]), ["b 0-10, a 10-20, b 20-30"]);
+    }
+
+    /// Ways in which parts of 30 bytes are put together.
+    fn ways(order: &[&KnownPart]) -> Vec<String> {
+        let bases = bases(order.iter().copied());
+        filled(order, &bases, 30).map(|runs| shown(&runs)).collect()
     }
 }

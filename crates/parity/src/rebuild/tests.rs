@@ -171,6 +171,26 @@ fn what_no_volume_has_comes_from_the_damaged_file() {
     );
 }
 
+/// Of several damaged files of one content any may have what no volume has.
+#[test]
+fn what_no_volume_has_comes_from_any_file_of_the_content() {
+    let content = bytes(24 * BLOCK, 1);
+    let site = ProtectedSite::new(&[("a", content.clone()), ("b", content.clone())]);
+    site.protect().unwrap();
+    assert_eq!(site.volumes().len(), 2);
+    std::fs::remove_file(site.parity().join("000001.bcp")).unwrap();
+    flip(&site.at("a"), 5);
+    flip(&site.at("b"), 20 * BLOCK as u64);
+    assert!(site.heals(&content));
+    // Bytes that both have lost are nowhere.
+    flip(&site.at("b"), 5);
+    let short = RebuildOutcome::Short {
+        blocks: 0,
+        uncovered: 16 * BLOCK as u64,
+    };
+    assert_eq!(site.rebuild(&[site.lost(&content)], None), [short]);
+}
+
 /// Volumes that were renamed heal as well: their blocks are known by their headers.
 #[test]
 fn volumes_serve_under_any_name() {

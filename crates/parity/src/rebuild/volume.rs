@@ -193,17 +193,20 @@ impl<'a> OpenVolume<'a> {
         &self.path
     }
 
-    /// Returns the file that may have what no volume has of the content of a piece: the first that is
-    /// there.
-    pub(super) fn base(&self, piece: usize) -> Option<Arc<SourceFile>> {
-        let candidates = self.candidates(piece).iter();
-        let mut opened = candidates.filter_map(|name| {
+    /// Returns the files that may have what no volume has of the content of a piece: those that are there. A
+    /// small content is proven by its own digest.
+    pub(super) fn bases(&self, piece: usize) -> Vec<Arc<SourceFile>> {
+        let candidates: &[CandidateName] = match self.is_small(piece) {
+            true => &[],
+            false => self.candidates(piece),
+        };
+        let opened = candidates.iter().filter_map(|name| {
             let (_, stamp) = self.open(name)?;
             let path = name.path.clone();
             let stamp = Some(stamp);
             Some(Arc::new(SourceFile { path, stamp }))
         });
-        opened.next()
+        opened.collect()
     }
 
     fn stored(&self, piece: usize) -> &StoredPiece {
