@@ -105,6 +105,8 @@ pub fn check(options: &ProtectOptions<'_>, work: &Work<'_>) -> Result<ParityChec
     };
     let now = options.now_ns.div_euclid(1_000_000_000);
     if let Some(dir) = ParityDir::open(&options.dir, DirUse::Read)? {
+        // It would find volumes gone that others have taken the place of.
+        dir.refuse_writer()?;
         let Surveyed { index, survey, .. } = surveyed(&dir, &contents, options)?;
         let (mut volumes, mut unreadable) = (survey.volumes, survey.unreadable);
         for volume in &mut volumes {

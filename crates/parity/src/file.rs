@@ -72,6 +72,8 @@ pub(crate) struct ParityDir {
     dir: OwnedFd,
     /// File of the lock; none if it is only read, or there are no locks.
     lock: Option<Locked>,
+    /// True if it is only read, and another run was writing to it.
+    is_written: bool,
     /// True if there is an index, or a file that could be one.
     has_index: bool,
     has_manifest_copy: bool,
@@ -102,6 +104,7 @@ impl ParityDir {
             path: path.to_owned(),
             dir,
             lock: None,
+            is_written: false,
             has_index: false,
             has_manifest_copy: false,
             volumes: Vec::new(),
@@ -110,7 +113,7 @@ impl ParityDir {
         dir.list()?;
         match used {
             DirUse::Look => return Ok(Some(dir)),
-            DirUse::Read => dir.lock = dir.locked_for_reading(),
+            DirUse::Read => dir.lock_for_reading(),
             DirUse::Write | DirUse::Create => dir.lock = dir.locked()?,
         }
         // What is there now stays, but for this run.
@@ -121,6 +124,36 @@ impl ParityDir {
     /// Returns its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// True if another run was writing to it when it was listed: volumes may come and go.
+    pub(crate) fn is_written(&self) -> bool {
+        self.is_written
+    }
+
+    /// Refuses a directory that another run is writing to.
+    ///
+    /// # Errors
+    /// If one is.
+    pub(crate) fn refuse_writer(&self) -> Result<(), Error> {
+        match self.is_written {
+            true => Err(self.busy()),
+            false => Ok(()),
+        }
+    }
+
+    fn busy(&self) -> Error {
+        let text = "another run is at work in this parity directory";
+        Error::at(ErrorKind::Busy, &self.path, text)
+    }
+
+    /// Lists a directory again that another run was writing to, and keeps it out if it is done.
+    ///
+    /// # Errors
+    /// As of [`open`](Self::open).
+    pub(crate) fn list_again(&mut self) -> Result<(), Error> {
+        self.lock_for_reading();
+        self.list()
     }
 
     /// Returns its descriptor.
@@ -216,20 +249,23 @@ impl ParityDir {
         }
         match Locked::new(File::from(file), false) {
             Ok(locked) => Ok(Some(locked)),
-            Err((error, _)) if error.kind() == io::ErrorKind::WouldBlock => {
-                let text = "another run is at work in this parity directory";
-                Err(Error::at(ErrorKind::Busy, &self.path, text))
-            }
+            Err((error, _)) if error.kind() == io::ErrorKind::WouldBlock => Err(self.busy()),
             Err(_) => Ok(None),
         }
     }
 
-    /// Keeps writers out, where that can be: volumes do not change, and one that is gone has others in
-    /// its place.
-    fn locked_for_reading(&self) -> Option<Locked> {
-        let name = dirfd::name(LOCK.as_bytes()).ok()?;
-        let file = dirfd::open_file(&self.dir, &name, Access::Read).ok()?;
-        Locked::new(File::from(file), true).ok()
+    /// Keeps writers out, where that can be.
+    fn lock_for_reading(&mut self) {
+        self.is_written = false;
+        let name = dirfd::name(LOCK.as_bytes());
+        let file = name.and_then(|name| dirfd::open_file(&self.dir, &name, Access::Read));
+        let Ok(file) = file else {
+            return;
+        };
+        match Locked::new(File::from(file), true) {
+            Ok(lock) => self.lock = Some(lock),
+            Err((error, _)) => self.is_written = error.kind() == io::ErrorKind::WouldBlock,
+        }
     }
 
     /// Refuses a directory that others may have written to: contents whose digest can be forged

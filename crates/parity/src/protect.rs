@@ -385,6 +385,7 @@ pub fn protect(
         let settings = options.settings(SETTINGS)?;
         return Ok(foreseen(&contents, settings, Protected::default()));
     };
+    dir.refuse_writer()?;
     let Surveyed {
         description,
         index,

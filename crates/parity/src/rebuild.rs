@@ -191,7 +191,15 @@ impl<'m> ParityRestore<'m> {
         each: &mut OnRebuilt<'_>,
     ) -> Result<(), Error> {
         let mut open: Vec<usize> = (0..lost.len()).collect();
-        for round in 1..=MOST_ROUNDS {
+        let mut may_gain = lost.len() > 1;
+        for round in 1.. {
+            if self.dir.is_written()
+                && let Err(error) = self.dir.list_again()
+            {
+                self.note(error);
+            }
+            let is_last = round >= MOST_ROUNDS;
+            let is_written = self.dir.is_written() && !is_last;
             let mut rebuild = Rebuild {
                 restore: self,
                 lost,
@@ -201,13 +209,17 @@ impl<'m> ParityRestore<'m> {
                     .collect(),
                 places,
                 means,
-                is_last: round == MOST_ROUNDS,
+                is_last,
+                is_written,
+                may_gain: (may_gain || is_written) && !means.dry_run,
                 computed: Scratch::default(),
                 parts: HashMap::new(),
-                refused: Vec::new(),
+                has_healed: false,
+                open: Vec::new(),
             };
             rebuild.run(each)?;
-            open = rebuild.refused;
+            may_gain = rebuild.has_healed;
+            open = rebuild.open;
             if open.is_empty() {
                 break;
             }
@@ -289,6 +301,8 @@ impl<'m> ParityRestore<'m> {
     fn read(&mut self, number: u64) -> Option<ParityFile> {
         match self.checked(number) {
             Ok(file) => Some(file),
+            // The run at work has removed it.
+            Err(error) if error.kind() == ErrorKind::NotFound && self.dir.is_written() => None,
             Err(error) => {
                 self.note(error);
                 None
@@ -334,12 +348,20 @@ struct Rebuild<'r, 'm, 'a> {
     means: &'a RebuildMeans<'a>,
     /// True if what is refused is not tried again.
     is_last: bool,
+    /// True if another run is at work in the directory, so that a volume may be gone whose content another
+    /// one has by now.
+    is_written: bool,
+    /// True if there may be more parity in the next round: contents that come back are what others are
+    /// short of.
+    may_gain: bool,
     /// Bytes of lost blocks that were computed.
     computed: Scratch,
     /// Known parts of each content that is not done.
     parts: HashMap<usize, Vec<KnownPart>>,
-    /// Contents of which all is known, and that are not the wanted ones.
-    refused: Vec<usize>,
+    /// True if a content came back.
+    has_healed: bool,
+    /// Contents that are tried again.
+    open: Vec<usize>,
 }
 
 /// Volumes with wanted contents.
@@ -487,6 +509,10 @@ impl Rebuild<'_, '_, '_> {
     /// Reports a content, all volumes of which were looked at.
     fn finish(&mut self, number: usize, each: &mut OnRebuilt<'_>) -> Result<(), Error> {
         let Some(parts) = self.parts.remove(&number) else {
+            if self.is_written {
+                self.open.push(number);
+                return Ok(());
+            }
             return each(number, Rebuilt::Unprotected).map(drop);
         };
         let size = self.lost[number].size;
@@ -505,6 +531,7 @@ impl Rebuild<'_, '_, '_> {
             }
             let whole = content(runs, false);
             if each(number, Rebuilt::Whole(&whole))? {
+                self.has_healed = true;
                 return Ok(());
             }
             failed = failed.or(whole.take_failed());
@@ -514,13 +541,17 @@ impl Rebuild<'_, '_, '_> {
         if missing == 0 {
             // A file has changed since it was judged, or parity is of something else.
             if !self.is_last && !self.means.dry_run {
-                self.refused.push(number);
+                self.open.push(number);
                 return Ok(());
             }
             let text = "a file changed while it was read, or the parity is not that of its files";
             let error =
                 failed.unwrap_or_else(|| Error::at(ErrorKind::Manifest, &parts[0].volume, text));
             return each(number, Rebuilt::Failed(&error)).map(drop);
+        }
+        if self.may_gain {
+            self.open.push(number);
+            return Ok(());
         }
         if let Some(error) = parts.iter().find_map(|part| part.failed.as_ref()) {
             return each(number, Rebuilt::Failed(error)).map(drop);

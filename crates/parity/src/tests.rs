@@ -1373,6 +1373,10 @@ fn one_run_at_a_time_and_digests_that_identify() {
         .unwrap()
         .unwrap();
     assert_eq!(site.protect().unwrap_err().kind(), ErrorKind::Busy);
+    // Those that only read would find volumes gone whose content others have by then.
+    assert_eq!(site.check().unwrap_err().kind(), ErrorKind::Busy);
+    let foreseen = site.protect_or_foresee(true);
+    assert_eq!(foreseen.unwrap_err().kind(), ErrorKind::Busy);
     drop(held);
     site.algorithm = Algorithm::Xxh64;
     site.record();

@@ -191,6 +191,35 @@ fn what_no_volume_has_comes_from_any_file_of_the_content() {
     assert_eq!(site.rebuild(&[site.lost(&content)], None), [short]);
 }
 
+/// A content that one volume brings back is a block less that the next one is short of.
+#[test]
+fn what_comes_back_serves_for_the_rest_in_the_same_run() {
+    let files = numbered(16);
+    let site = worn_and_damaged(&files);
+    let mut contents: Vec<Vec<u8>> = (100..103).map(|seed| bytes(BLOCK, seed)).collect();
+    contents.push(files[3].1.clone());
+    let lost: Vec<LostContent> = contents.iter().map(|content| site.lost(content)).collect();
+    let mut put = |number: usize| {
+        let path = ["00", "01", "02", "03"][number];
+        site.write(path, &contents[number]);
+        true
+    };
+    let outcomes = site.rebuild_as(&lost, None, false, &mut put);
+    let whole: Vec<RebuildOutcome> = contents
+        .iter()
+        .cloned()
+        .map(RebuildOutcome::Whole)
+        .collect();
+    assert!(outcomes == whole);
+    // If nothing comes back, that is said.
+    let content = numbered(16);
+    let site = ProtectedSite::new(&crate::tests::borrowed(&content));
+    site.protect().unwrap();
+    (0..5).for_each(|number| flip(&site.at(&content[number].0), 0));
+    let lost: Vec<LostContent> = content[..5].iter().map(|file| site.lost(&file.1)).collect();
+    assert_eq!(site.rebuild(&lost, None), vec![short(1); 5]);
+}
+
 /// Volumes that were renamed heal as well: their blocks are known by their headers.
 #[test]
 fn volumes_serve_under_any_name() {
@@ -208,6 +237,38 @@ fn volumes_serve_under_any_name() {
     // Nothing is removed while names and headers differ.
     let done = site.protect().unwrap();
     assert_eq!((done.unreadable, done.removed), (2, 0), "{}", site.events());
+}
+
+/// A volume may be replaced while it is looked for.
+#[test]
+fn a_volume_that_another_run_replaces_is_found() {
+    let files = numbered(16);
+    let mut site = ProtectedSite::new(&crate::tests::borrowed(&files));
+    site.keep_removed = Some(0);
+    site.protect().unwrap();
+    let at = |site: &ProtectedSite, name: &str| site.parity().join(name);
+    let old = std::fs::read(at(&site, "000001.bcp")).unwrap();
+    for (number, path) in ["00", "01", "02"].iter().enumerate() {
+        site.write(path, &bytes(BLOCK, 100 + number as u64));
+    }
+    site.record();
+    site.protect().unwrap();
+    assert_eq!(site.volumes(), ["000002.bcp"]);
+    let aside = site.parity().with_file_name("aside");
+    std::fs::rename(at(&site, "000002.bcp"), &aside).unwrap();
+    std::fs::write(at(&site, "000001.bcp"), old).unwrap();
+    std::fs::remove_file(site.at("03")).unwrap();
+    let writer = ParityDir::open(&site.parity(), DirUse::Write).unwrap();
+    let manifest = site.manifest();
+    let opened = ParityRestore::open(&site.parity(), &manifest).unwrap();
+    let mut restore = opened.unwrap();
+    std::fs::rename(&aside, at(&site, "000002.bcp")).unwrap();
+    std::fs::remove_file(at(&site, "000001.bcp")).unwrap();
+    let lost = [site.lost(&files[3].1)];
+    let outcome = site.rebuild_with(&mut restore, &lost, None, false, &mut |_| true);
+    assert!(outcome == [RebuildOutcome::Whole(files[3].1.clone())]);
+    assert!(restore.unreadable.is_empty());
+    drop(writer);
 }
 
 #[test]
