@@ -387,14 +387,10 @@ impl ContentTable {
                 from = from.max(range.end);
             }
         }
-        // Ranges may overlap: they are looked at until none reaches further down.
-        loop {
-            let lower = ranges
-                .iter()
-                .filter(|range| range.from < end && range.end >= end);
-            match lower.map(|range| range.from).min() {
-                Some(start) => end = start,
-                None => break,
+        // A range that does not reach up to the end begins behind each end that comes after it.
+        for range in ranges.iter().rev() {
+            if range.from < end && range.end >= end {
+                end = range.from;
             }
         }
         (from < end).then(|| ContentPiece {
@@ -524,6 +520,37 @@ mod tests {
         again.finish();
         assert_eq!((again.len(), again.without_digest), (1, 1));
         assert!(!again.is_suspect(id(&again, b"x")));
+    }
+
+    /// A gap is what it is by its definition, whatever the ranges are.
+    #[test]
+    fn gaps_are_those_of_the_bytes() {
+        let mut state = 1_u64;
+        let mut below = |most: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) % most
+        };
+        for _ in 0..500 {
+            let mut table = table();
+            let content = id(&table, &[7; 50]);
+            let mut has = [false; 50];
+            for _ in 0..below(8) {
+                let from = below(49);
+                let len = 1 + below(49 - from);
+                table.cover(ContentPiece { content, from, len }, 1);
+                has[from as usize..(from + len) as usize].fill(true);
+            }
+            let from = below(49);
+            let len = 1 + below(50 - from);
+            let missing = table.missing_of(ContentPiece { content, from, len });
+            let mut lacking = (from..from + len).filter(|at| !has[*at as usize]);
+            let first = lacking.next();
+            let last = lacking.next_back().or(first);
+            let found = missing.map(|piece| (piece.from, piece.from + piece.len - 1));
+            assert_eq!(found, first.zip(last), "{from} {len} {has:?}");
+        }
     }
 
     #[test]
