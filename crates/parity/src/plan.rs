@@ -347,7 +347,7 @@ pub(crate) fn uncovered(contents: &ContentTable) -> (u64, u64) {
     let missing = |content: ContentId| contents.missing(content);
     contents
         .ids()
-        .filter(|content| !contents.state(*content).has_failed)
+        .filter(|content| !contents.state(*content).has_failed())
         .filter_map(missing)
         .fold((0, 0), |(count, bytes), piece| {
             (count + 1, bytes + piece.len)

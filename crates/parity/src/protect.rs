@@ -32,7 +32,7 @@ const MEMORY: u64 = 256 << 20;
 
 /// Bytes of memory that encoding cannot do without: windows, a header in its forms, and the code in
 /// its narrowest form.
-const LEAST_MEMORY: u64 = 16 << 20;
+const LEAST_MEMORY: u64 = 12 << 20;
 
 const SECOND: i64 = 1_000_000_000;
 const DAY: i64 = 86_400;
@@ -826,7 +826,10 @@ fn reading(contents: &ContentTable, work: &Work<'_>) -> Result<Reading, Error> {
 /// Returns the bytes of memory for encoding: the lists were found to leave enough.
 fn memory(options: &ProtectOptions<'_>, contents: &ContentTable) -> u64 {
     let left = |limit: u64| limit.saturating_sub(contents.memory()).min(MEMORY);
-    options.memory.map_or(MEMORY, left).max(LEAST_MEMORY / 2)
+    options
+        .memory
+        .map_or(MEMORY, left)
+        .max(LEAST_MEMORY * 2 / 3)
 }
 
 /// Foresees a run: what is suspect is not expected to be proven.

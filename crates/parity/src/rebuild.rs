@@ -43,6 +43,16 @@ pub use content::RebuiltContent;
 /// Pieces of volumes that are worked on together: their names are looked for in the manifest at once.
 const PIECES_TOGETHER: usize = 1 << 15;
 
+/// Bytes of a budget of memory for each of them: names of snapshots are long, and there are as many as are
+/// looked for.
+const PER_PIECE: u64 = 4096;
+
+fn pieces_together(memory: Option<u64>) -> usize {
+    memory.map_or(PIECES_TOGETHER, |memory| {
+        PIECES_TOGETHER.min((memory / PER_PIECE) as usize)
+    })
+}
+
 /// Volumes that are held open together.
 const VOLUMES_TOGETHER: usize = 8;
 
@@ -379,9 +389,10 @@ impl Rebuild<'_, '_, '_> {
         let mut rest = &concerned.volumes[..];
         while !rest.is_empty() {
             let mut pieces = 0;
+            let most = pieces_together(self.means.memory);
             let fits = |(_, count): &&(u64, usize)| {
                 pieces += count;
-                pieces <= PIECES_TOGETHER
+                pieces <= most
             };
             let count = rest.iter().take(VOLUMES_TOGETHER).take_while(fits).count();
             let (batch, behind) = rest.split_at(count.max(1));

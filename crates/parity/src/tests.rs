@@ -15,6 +15,7 @@ use bc_pool::Cancel;
 use bc_walk::job::{Error, ErrorKind, Means};
 
 use crate::code::BLOCK;
+use crate::contents::{ContentTable, PER_FILE};
 use crate::file::{DirUse, ParityDir};
 use crate::format::{HEAD, VolumeHead};
 use crate::rebuild::tests::{RebuildOutcome, short};
@@ -1395,6 +1396,20 @@ fn one_run_at_a_time_and_digests_that_identify() {
     site.record();
     let error = site.protect().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+}
+
+/// The program itself takes 24 MiB of 64.
+#[test]
+fn a_million_files_fit_into_a_small_budget_of_memory() {
+    let site = ProtectedSite::new(&borrowed(&numbered(2)));
+    let (root, manifest) = (site.root(), site.manifest());
+    let options = ProtectOptions::new(&root, &manifest, NOW).memory(Some(40 << 20));
+    assert!(options.lists_memory() >= 1_000_000 * PER_FILE);
+    let least = ContentTable::of(&manifest, 2 * PER_FILE).unwrap();
+    assert_eq!(least.len(), 2);
+    let error = ContentTable::of(&manifest, 2 * PER_FILE - 1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert!(error.to_string().contains("1 more are needed"), "{error}");
 }
 
 #[test]

@@ -262,7 +262,7 @@ impl<'a> Encoding<'a> {
     /// Notes that a content was not proven by a file.
     fn failed(&mut self, content: ContentId, path: &[u8], error: PathError) -> Result<(), Error> {
         let mut error = error;
-        if self.contents.state(content).is_shared {
+        if self.contents.state(content).is_shared() {
             let failed = self.failed.entry(content).or_insert(FailedContent {
                 error,
                 tried: Vec::new(),
@@ -276,7 +276,7 @@ impl<'a> Encoding<'a> {
                 None => return Ok(()),
             };
         }
-        self.contents.state_mut(content).has_failed = true;
+        self.contents.state_mut(content).fail();
         self.unproven += 1;
         (self.observer)(EncodeEvent::Unproven(&error));
         match self.proven == 0 && self.unproven >= MOST_FAILED {
@@ -318,7 +318,7 @@ impl<'a> Encoding<'a> {
         let (digest, size) = content_of(entry)?;
         let content = self.contents.find(&digest, size)?;
         let state = self.contents.state(content);
-        if state.is_taken || state.has_failed {
+        if state.is_taken() || state.has_failed() {
             return None;
         }
         let piece = self.contents.missing(content)?;

@@ -198,7 +198,7 @@ impl<'a> VolumeStream<'a, '_> {
     fn take_next(&mut self) -> Option<WantedFile> {
         let wanted = self.files.next.take()?;
         let content = wanted.piece.content;
-        self.encoding.contents.state_mut(content).is_taken = true;
+        self.encoding.contents.state_mut(content).set_taken(true);
         self.left = self.left.saturating_sub(wanted.piece.len);
         self.left_contents = self.left_contents.saturating_sub(1);
         Some(wanted)
@@ -258,8 +258,8 @@ impl<'a> VolumeStream<'a, '_> {
     fn failed(&mut self, wanted: &WantedFile, error: PathError) -> Result<(), EncodeStop> {
         let content = wanted.piece.content;
         let state = self.encoding.contents.state_mut(content);
-        state.is_taken = false;
-        self.files.starts_again |= state.is_shared;
+        state.set_taken(false);
+        self.files.starts_again |= state.is_shared();
         Ok(self.encoding.failed(content, &wanted.path, error)?)
     }
 

@@ -272,6 +272,14 @@ fn a_volume_that_another_run_replaces_is_found() {
 }
 
 #[test]
+fn names_are_looked_for_as_memory_allows() {
+    assert_eq!(pieces_together(None), PIECES_TOGETHER);
+    // Eight paths of 200 bytes for each take at most half of what a budget of 64 MiB leaves.
+    let most = pieces_together(Some(40 << 20)) as u64;
+    assert!((1000..=(20 << 20) / (8 * 240)).contains(&most), "{most}");
+}
+
+#[test]
 fn names_of_a_content_are_few_and_good_ones_come_first() {
     let digest = bc_digest::hash(Algorithm::Sha256, b"x");
     let top = dirfd::open_root(b".").unwrap();
