@@ -521,6 +521,42 @@ fn content_is_taken_from_any_of_its_paths() {
     assert!(site.heals(&large) && site.heals(&small));
 }
 
+/// Files of a small tree are all taken before the first is found to differ: others that have the same
+/// content come behind the end.
+#[test]
+fn another_file_is_tried_though_the_manifest_was_read_to_its_end() {
+    let (one, other) = (bytes(5000, 1), bytes(100, 2));
+    let site = ProtectedSite::new(&[
+        ("a", one.clone()),
+        ("b", other.clone()),
+        ("y", one.clone()),
+        ("z", other.clone()),
+    ]);
+    flip(&site.at("a"), 0);
+    flip(&site.at("b"), 0);
+    let done = site.protect().unwrap();
+    assert!(done.is_complete(), "{}", site.events());
+    assert_eq!((done.written, done.bytes), (1, 5100));
+    // The last of eight; and none of ten.
+    for (count, sound) in [(8, Some(7)), (10, None)] {
+        let files: Vec<(String, Vec<u8>)> = (0..count)
+            .map(|number| (format!("{number}"), one.clone()))
+            .collect();
+        let site = ProtectedSite::new(&borrowed(&files));
+        for number in (0..count).filter(|number| Some(*number) != sound) {
+            flip(&site.at(&format!("{number}")), 0);
+        }
+        let done = site.protect().unwrap();
+        let unprotected = u64::from(sound.is_none());
+        assert_eq!(
+            (done.unprotected, done.written),
+            (unprotected, 1 - unprotected),
+            "{}",
+            site.events()
+        );
+    }
+}
+
 /// Two pairs of equal files share a block, and the first of each pair was edited.
 #[test]
 fn one_block_may_need_the_second_names_of_several_contents() {
@@ -613,6 +649,83 @@ fn a_tail_of_zeros_is_proven() {
     assert!(site.protect().unwrap().is_complete());
     flip(&path, 100);
     assert!(site.heals(&content));
+}
+
+/// A large file that was edited, as its time says, is read before any of it is encoded: it costs no other
+/// file a second reading.
+#[test]
+fn edited_large_files_do_not_have_the_others_read_again() {
+    let files: Vec<(String, Vec<u8>)> = (0..10)
+        .map(|number| (format!("{number}"), bytes(2_500_000, number)))
+        .collect();
+    let mut site = ProtectedSite::new(&borrowed(&files));
+    (site.volume, site.redundancy, site.memory) = (16 << 20, "5%", Some(17 << 20));
+    for number in (1..10).step_by(2) {
+        let path = site.at(&format!("{number}"));
+        flip(&path, 2_000_000);
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    }
+    let done = site.protect().unwrap();
+    assert_eq!((done.unprotected, done.bytes), (5, 5 * 2_500_000));
+    assert!(site.read.get() <= 2 * 25_000_000, "{}", site.read.get());
+}
+
+/// Where a volume is read twice, a file that changes between is left out, and no other one.
+#[test]
+fn files_that_change_while_they_are_protected_are_left_out_alone() {
+    let mut files: Vec<(String, Vec<u8>)> = (0..100)
+        .map(|number| (format!("a/{number:02}"), bytes(500, number)))
+        .collect();
+    files.push(("z".to_owned(), bytes(63 * BLOCK, 200)));
+    let changed_at = |ordinals: &[usize]| {
+        let mut site = ProtectedSite::new(&borrowed(&files));
+        (site.volume, site.redundancy) = (16 << 20, "100%");
+        (site.memory, site.threads) = (Some(13 << 20), 1);
+        let changes: Vec<_> = ordinals
+            .iter()
+            .enumerate()
+            .map(|(number, ordinal)| {
+                let path = site.at(&format!("a/{:02}", 10 * number));
+                let edit = move || std::fs::write(path, bytes(500, 300)).unwrap();
+                (("open".to_owned(), *ordinal), Fault::Run(Box::new(edit)))
+            })
+            .collect();
+        match changes.is_empty() {
+            true => faults::watch(),
+            false => faults::arm_all(changes),
+        }
+        let done = site.protect().unwrap();
+        let seen = faults::disarm();
+        assert!(ordinals.is_empty() || seen.reached);
+        (site, done, seen)
+    };
+    let mut ordinals = Vec::new();
+    for _ in 0..3 {
+        // The header is written first, then some columns of the parity; then files are read again.
+        let (_, _, seen) = changed_at(&ordinals);
+        let start = if ordinals.is_empty() { 0 } else { seen.at };
+        let calls = &seen.calls[start..];
+        let header = start + calls.iter().position(|call| *call == "write").unwrap();
+        let again = header
+            + seen.calls[header..]
+                .iter()
+                .position(|call| *call == "open")
+                .unwrap();
+        let opened = seen.calls[..=again].iter().filter(|call| **call == "open");
+        ordinals.push(opened.count());
+    }
+    let (site, done, _) = changed_at(&ordinals);
+    assert_eq!(
+        (done.unprotected, done.written),
+        (3, 1),
+        "{}",
+        site.events()
+    );
+    for number in [11, 99] {
+        std::fs::remove_file(site.at(&files[number].0)).unwrap();
+        assert!(site.heals(&files[number].1), "{number}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A large content: hashed on the way through several windows, and proven at its end, or, if it fills
-//! many volumes, part by part, so that these need not all wait for its last byte.
+//! many volumes, part by part, so that these need not all wait for its last byte. So is one whose file
+//! was touched, which is read before any of it goes into a volume.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -7,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_fs::PathError;
+use bc_fs::meta::stat;
 
 use super::{ContentPiece, DIFFERS, EncodeMeans, WantedFile};
 
@@ -129,7 +131,13 @@ impl LargeContent {
             proof: Mutex::new(ContentProof::new(means, algorithm, wanted.digest)),
             parts: Vec::new(),
         };
-        if wanted.piece.len > MOST_WAITING * means.capacity {
+        // One that differs would cost the volume that it was to go into.
+        let stat = stat(&span.file);
+        let stat = stat.map_err(|call| means.error(&wanted.path, call.op, call.errno))?;
+        let is_touched = wanted
+            .mtime_ns
+            .is_some_and(|recorded| recorded != stat.stamp.mtime_ns);
+        if is_touched || wanted.piece.len > MOST_WAITING * means.capacity {
             let mut digests = Vec::new();
             let mut part = Hasher::new(Algorithm::Blake3);
             let mut at = 0;

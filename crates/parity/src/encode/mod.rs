@@ -41,7 +41,7 @@ use large::LargeContent;
 const WINDOW: usize = 8 << 20;
 
 /// Contents that are not as the manifest says before it is taken for that of another tree, if none is
-/// as it says.
+/// as it says and the manifest does not know why.
 const MOST_FAILED: u64 = 1000;
 
 /// Files of one content that are tried.
@@ -103,6 +103,8 @@ pub(crate) struct Encoding<'a> {
     pub volumes: Vec<VolumeState>,
     /// Contents that could not be proven.
     pub unproven: u64,
+    /// Those of them that some file has, as far as the manifest knows.
+    unexpected: u64,
     proven: u64,
     /// Times that a volume was not the same when it was read again.
     changed: u32,
@@ -122,6 +124,8 @@ struct WantedFile {
     path: Vec<u8>,
     digest: Digest,
     size: u64,
+    /// Last modification of the file as recorded, if it is.
+    mtime_ns: Option<i64>,
 }
 
 /// Files of the manifest with content that is to be encoded.
@@ -209,6 +213,7 @@ impl<'a> Encoding<'a> {
             last_bare: Vec::new(),
             volumes,
             unproven: 0,
+            unexpected: 0,
             proven: 0,
             changed: 0,
         }
@@ -246,21 +251,25 @@ impl<'a> Encoding<'a> {
                 Err(EncodeStop::Fatal(error)) => return Err(error),
             }
         }
-        let mut failed: Vec<PathError> = self
-            .failed
-            .drain()
-            .map(|(_, failed)| failed.error)
-            .collect();
-        failed.sort_unstable_by(|one, other| one.path().cmp(other.path()));
-        self.unproven += failed.len() as u64;
-        failed
-            .iter()
-            .for_each(|error| (self.observer)(EncodeEvent::Unproven(error)));
+        let mut failed: Vec<(ContentId, FailedContent)> = self.failed.drain().collect();
+        failed.sort_unstable_by(|(_, one), (_, other)| one.error.path().cmp(other.error.path()));
+        for (content, failed) in failed {
+            self.give_up(content, &failed.error);
+        }
+        // Asked last: those that differ may be the first in path order.
+        if self.proven == 0 && self.unexpected >= MOST_FAILED {
+            let text = format!(
+                "none of {} files is as the manifest says: is it that of another tree?",
+                self.unexpected
+            );
+            let top = path_of(self.means.top_path);
+            return Err(Error::at(ErrorKind::Refused, &top, text));
+        }
         Ok(())
     }
 
     /// Notes that a content was not proven by a file.
-    fn failed(&mut self, content: ContentId, path: &[u8], error: PathError) -> Result<(), Error> {
+    fn failed(&mut self, content: ContentId, path: &[u8], error: PathError) {
         let mut error = error;
         if self.contents.state(content).is_shared() {
             let failed = self.failed.entry(content).or_insert(FailedContent {
@@ -269,29 +278,22 @@ impl<'a> Encoding<'a> {
             });
             failed.tried.push(path.to_vec());
             if failed.tried.len() < MOST_TRIED {
-                return Ok(());
+                return;
             }
             error = match self.failed.remove(&content) {
                 Some(failed) => failed.error,
-                None => return Ok(()),
+                None => return,
             };
         }
         self.contents.state_mut(content).fail();
+        self.give_up(content, &error);
+    }
+
+    /// Counts and reports a content that no file has proven.
+    fn give_up(&mut self, content: ContentId, error: &PathError) {
         self.unproven += 1;
-        (self.observer)(EncodeEvent::Unproven(&error));
-        match self.proven == 0 && self.unproven >= MOST_FAILED {
-            true => {
-                let text = format!(
-                    "none of {MOST_FAILED} files is as the manifest says: is it that of another tree?"
-                );
-                Err(Error::at(
-                    ErrorKind::Refused,
-                    &path_of(self.means.top_path),
-                    text,
-                ))
-            }
-            false => Ok(()),
-        }
+        self.unexpected += u64::from(!self.contents.is_suspect(content));
+        (self.observer)(EncodeEvent::Unproven(error));
     }
 
     /// Notes that a content was proven.
@@ -329,6 +331,7 @@ impl<'a> Encoding<'a> {
             path: entry.path.clone(),
             digest,
             size,
+            mtime_ns: entry.meta.map(|meta| meta.mtime_ns),
         })
     }
 }
@@ -346,19 +349,22 @@ impl WantedFiles {
     /// Returns the next file that is to be read, which stays the next.
     fn peek(&mut self, encoding: &mut Encoding<'_>) -> Result<Option<&WantedFile>, Error> {
         let manifest = encoding.means.manifest;
-        while self.next.is_none() && !self.is_over {
+        while self.next.is_none() {
+            if self.is_over {
+                // Files that were taken before the end may have failed since.
+                if !std::mem::take(&mut self.starts_again) {
+                    break;
+                }
+                self.reader = manifest.reader(Trust::Checked)?;
+                self.is_over = false;
+            }
             match self
                 .reader
                 .read()
                 .map_err(|error| manifest.refused(&error))?
             {
                 Some(entry) => self.next = encoding.wanted(&entry),
-                None => {
-                    self.is_over = !std::mem::take(&mut self.starts_again);
-                    if !self.is_over {
-                        self.reader = manifest.reader(Trust::Checked)?;
-                    }
-                }
+                None => self.is_over = true,
             }
         }
         Ok(self.next.as_ref())

@@ -239,7 +239,7 @@ impl<'a> VolumeStream<'a, '_> {
         for (number, wanted) in small.iter().enumerate() {
             let len = wanted.size as usize;
             if let Some((_, error)) = failed.next_if(|(failed, _)| *failed == number) {
-                self.failed(wanted, error)?;
+                self.failed(wanted, error);
             } else {
                 self.encoding.proven(wanted.piece.content);
                 let of = PieceOf {
@@ -255,12 +255,12 @@ impl<'a> VolumeStream<'a, '_> {
     }
 
     /// Notes that a content was not proven by a file, no byte of which is in the code.
-    fn failed(&mut self, wanted: &WantedFile, error: PathError) -> Result<(), EncodeStop> {
+    fn failed(&mut self, wanted: &WantedFile, error: PathError) {
         let content = wanted.piece.content;
         let state = self.encoding.contents.state_mut(content);
         state.set_taken(false);
         self.files.starts_again |= state.is_shared();
-        Ok(self.encoding.failed(content, &wanted.path, error)?)
+        self.encoding.failed(content, &wanted.path, error);
     }
 
     /// Reads files to the end of the window, and returns those that do not have the recorded
@@ -358,15 +358,15 @@ impl<'a> VolumeStream<'a, '_> {
         means.check()?;
         match opened {
             Ok(span) => self.span = Some(span),
-            Err(error) => self.failed(&wanted, error)?,
+            Err(error) => self.failed(&wanted, error),
         }
         Ok(())
     }
 
     /// Notes that a large content with bytes in the code could not be proven.
     fn span_failed(&mut self, span: &LargeContent, error: PathError) -> EncodeStop {
-        let failed = self.encoding.failed(span.piece.content, &span.path, error);
-        failed.map_or_else(EncodeStop::Fatal, |()| EncodeStop::Again)
+        self.encoding.failed(span.piece.content, &span.path, error);
+        EncodeStop::Again
     }
 
     /// Reads the next bytes of the large content into the window.
@@ -507,8 +507,8 @@ impl<'a> VolumeStream<'a, '_> {
         let proven = span.prove(means);
         means.check()?;
         if let Err(error) = proven {
-            let failed = self.encoding.failed(content, &path, error);
-            return Err(failed.map_or_else(EncodeStop::Fatal, |()| EncodeStop::Again));
+            self.encoding.failed(content, &path, error);
+            return Err(EncodeStop::Again);
         }
         self.encoding.proven(content);
         // Those that wait have waited for it.
@@ -524,8 +524,8 @@ impl<'a> VolumeStream<'a, '_> {
             Ok(proven) => self.commit_until(proven),
             Err(error) => {
                 let (content, path) = (span.piece.content, span.path.clone());
-                let failed = self.encoding.failed(content, &path, error);
-                Err(failed.map_or_else(EncodeStop::Fatal, |()| EncodeStop::Again))
+                self.encoding.failed(content, &path, error);
+                Err(EncodeStop::Again)
             }
         }
     }

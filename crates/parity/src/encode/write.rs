@@ -1,6 +1,7 @@
 //! The file of a volume: header and parity are written, and it gets its name once all of it is proven.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use bc_edit::atomic::AtomicFile;
@@ -178,13 +179,13 @@ impl VolumeStream<'_, '_> {
         let header = writer.header;
         let bytes = header.bytes();
         let most = self.window.len() as u64;
-        let mut window = vec![0; bytes.next_multiple_of(BLOCK as u64).min(most) as usize];
+        let mut buffer = vec![0; bytes.next_multiple_of(BLOCK as u64).min(most) as usize];
         let (mut dirs, mut at, mut first) = (LastDir::default(), 0, 0);
         while at < bytes {
             means.check()?;
-            let len = (bytes - at).min(window.len() as u64);
+            let len = (bytes - at).min(buffer.len() as u64);
             let padded = (len as usize).next_multiple_of(BLOCK);
-            window[..padded].fill(0);
+            buffer[..padded].fill(0);
             let mut error = None;
             // From the piece that the last window has ended in.
             for (number, piece) in header.pieces.iter().enumerate().skip(first) {
@@ -199,7 +200,7 @@ impl VolumeStream<'_, '_> {
                     continue;
                 }
                 first = number;
-                let to = &mut window[(from - at) as usize..(end - at) as usize];
+                let to = &mut buffer[(from - at) as usize..(end - at) as usize];
                 let read = read_again(
                     means,
                     writer.path(number),
@@ -211,7 +212,7 @@ impl VolumeStream<'_, '_> {
                 // What has changed meanwhile is noticed by the digests.
                 error = error.or(read.err().map(|error| (number, error)));
             }
-            let blocks = window[..padded]
+            let blocks = buffer[..padded]
                 .chunks(BLOCK)
                 .zip(&header.blocks[(at / BLOCK as u64) as usize..]);
             let differs = blocks
@@ -219,10 +220,11 @@ impl VolumeStream<'_, '_> {
                 .position(|(block, digest)| short_digest(block) != *digest);
             if let Some(block) = differs {
                 let offset = at + (block * BLOCK) as u64;
-                return Err(self.changed(writer, offset, error));
+                let window = at..at + len;
+                return Err(self.changed(writer, offset, error, window, &buffer));
             }
             means.share(encoder.slices(), |slice| {
-                encoder.take(slice, &window[..padded])
+                encoder.take(slice, &buffer[..padded])
             })?;
             encoder.taken(padded / BLOCK);
             at += len;
@@ -231,40 +233,57 @@ impl VolumeStream<'_, '_> {
         means.check()
     }
 
-    /// Starts again since a block of a volume is another one than before. If that happens often, the
-    /// contents in it are left out.
+    /// Starts again since a block of a volume is another one than before. If that happens often, contents in
+    /// it are left out: those that are others by now; if that is true of none which is whole in the window,
+    /// those that are not; and if there is none, all, so that it ends.
     fn changed(
         &mut self,
         writer: &VolumeWriter<'_>,
         offset: u64,
         error: Option<(usize, PathError)>,
+        window: Range<u64>,
+        bytes: &[u8],
     ) -> EncodeStop {
         self.encoding.changed += 1;
         if self.encoding.changed <= MOST_CHANGED {
             return EncodeStop::Again;
         }
-        let mut contents = Vec::new();
+        let algorithm = writer.header.algorithm;
+        let (mut all, mut in_part, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for (number, piece) in writer.header.pieces.iter().enumerate() {
             let PieceBytes::Stream(from) = piece.bytes else {
                 continue;
             };
-            if from < offset + BLOCK as u64 && from + piece.len > offset {
-                let content = self.encoding.contents.find(&piece.digest, piece.size);
-                contents.extend(content.map(|content| (content, writer.path(number))));
+            let end = from + piece.len;
+            if from >= offset + BLOCK as u64 || end <= offset {
+                continue;
+            }
+            all.push(number);
+            if piece.len == piece.size && window.start <= from && end <= window.end {
+                let now = (from - window.start) as usize..(end - window.start) as usize;
+                if bc_digest::hash(algorithm, &bytes[now]) != piece.digest {
+                    others.push(number);
+                }
+            } else {
+                in_part.push(number);
             }
         }
-        for (content, path) in contents {
-            let differs = || {
-                let why = "changes while it is protected: not protected";
-                self.encoding.means.differs(path, why)
+        let left_out = [others, in_part, all]
+            .into_iter()
+            .find(|contents| !contents.is_empty());
+        for number in left_out.unwrap_or_default() {
+            let (piece, path) = (&writer.header.pieces[number], writer.path(number));
+            let Some(content) = self.encoding.contents.find(&piece.digest, piece.size) else {
+                continue;
             };
             let error = match &error {
                 Some((number, error)) if writer.path(*number) == path => error.clone(),
-                _ => differs(),
+                _ => {
+                    let why = "changes while it is protected: not protected";
+                    self.encoding.means.differs(path, why)
+                }
             };
-            if let Err(error) = self.encoding.failed(content, path, error) {
-                return EncodeStop::Fatal(error);
-            }
+            self.encoding.failed(content, path, error);
         }
         EncodeStop::Again
     }
