@@ -3,7 +3,8 @@
 //! no header can, which is how long content has been gone. The last line has a digest of the others.
 //!
 //! If the index is lost or damaged, the first line comes from the newest volume, which has it in its
-//! header, and all that is gone counts as gone since now: that keeps parity longer, never shorter.
+//! header, and all that is gone counts as gone since now. Settings that were given after that volume was
+//! written are lost.
 
 use std::collections::HashMap;
 use std::fs::File;

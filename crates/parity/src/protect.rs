@@ -60,7 +60,8 @@ pub struct ProtectOptions<'a> {
     pub dir: PathBuf,
     /// True if the directory is made where it is missing.
     pub creates: bool,
-    /// True if a directory of another tree or manifest is taken over, since that was renamed.
+    /// True if a directory of another tree or manifest is taken over, since that was renamed, and if a
+    /// manifest that is older than that of the last run is the latest all the same.
     pub adopt: bool,
     /// Share of parity in new volumes; `None` for that of the directory, 5 % at first.
     pub redundancy: Option<Redundancy>,
@@ -171,6 +172,12 @@ pub enum ProtectEvent<'a> {
     Unreadable(&'a Error),
     /// Nothing is removed in this run, for this reason.
     NotRemoving(&'static str),
+    /// The index is lost: settings are those of the newest volume, and what was removed counts as removed
+    /// just now.
+    IndexLost {
+        /// Time for which content that was edited or removed is kept, in nanoseconds.
+        keep_removed_ns: i64,
+    },
     /// A volume was written.
     Written {
         /// Its path.
@@ -216,7 +223,8 @@ pub struct Protected {
     pub kept: u64,
     /// Files in the directory that are no sound volumes.
     pub unreadable: u64,
-    /// True if volumes that should go stay, since it is not safe to remove any.
+    /// True if volumes that should go stay, since it is not safe to remove any, or if the manifest is older
+    /// than that of the last run.
     pub is_blocked: bool,
     /// True if the settings of the directory are other ones now.
     pub has_new_settings: bool,
@@ -286,7 +294,7 @@ pub(crate) fn surveyed(
     // A clock that jumps does not make content old.
     let now = options.now_ns.div_euclid(SECOND);
     let most = description.settings.keep_removed / 2;
-    let is_older = contents.made_ns() < index.run.manifest_ns;
+    let is_older = !options.adopt && contents.made_ns() < index.run.manifest_ns;
     let seconds = match is_older || index.description.is_none() {
         true => 0,
         false => now.saturating_sub(index.run.run_at).clamp(0, most.max(0)),
@@ -302,7 +310,7 @@ pub(crate) fn surveyed(
 }
 
 /// Opens the directory that recorded paths are below.
-pub(crate) fn open_top(root: &OsStr) -> Result<(OwnedFd, Vec<u8>), Error> {
+fn open_top(root: &OsStr) -> Result<(OwnedFd, Vec<u8>), Error> {
     let path = Path::new(root);
     let meta = std::fs::metadata(path).map_err(|error| Error::io(path, "stat", &error))?;
     let top = match meta.is_dir() {
@@ -314,18 +322,18 @@ pub(crate) fn open_top(root: &OsStr) -> Result<(OwnedFd, Vec<u8>), Error> {
     };
     let bytes = top.as_os_str().as_encoded_bytes();
     let fd = dirfd::open_root(bytes).map_err(|call| Error::io(path, call.op, &call.into()))?;
-    if meta.is_dir() {
-        let mut entries =
-            std::fs::read_dir(path).map_err(|error| Error::io(path, "read directory", &error))?;
-        if entries.next().is_none() {
-            return Err(Error::at(
-                ErrorKind::Refused,
-                path,
-                "is empty: not mounted?",
-            ));
-        }
-    }
     Ok((fd, bytes.to_vec()))
+}
+
+/// Refuses an empty root: content is recorded there.
+fn refuse_empty(root: &OsStr) -> Result<(), Error> {
+    let path = Path::new(root);
+    let failed = |error: std::io::Error| Error::io(path, "read directory", &error);
+    if path.is_dir() && std::fs::read_dir(path).map_err(failed)?.next().is_none() {
+        let text = "is empty: not mounted?";
+        return Err(Error::at(ErrorKind::Refused, path, text));
+    }
+    Ok(())
 }
 
 /// Refuses a parity directory in the tree other than the one beside the manifest, which alone is left
@@ -376,6 +384,9 @@ pub fn protect(
     let (top, top_path) = open_top(options.root)?;
     refuse_inside(options, &top)?;
     let mut contents = ContentTable::of(options.manifest, options.lists_memory())?;
+    if contents.len() > 0 || contents.without_digest > 0 {
+        refuse_empty(options.root)?;
+    }
     let used = match (options.dry_run, options.creates) {
         (true, _) => DirUse::Read,
         (false, true) => DirUse::Create,
@@ -403,6 +414,11 @@ pub fn protect(
         .unreadable
         .iter()
         .for_each(|error| observer(ProtectEvent::Unreadable(error)));
+    if index.description.is_none() && !dir.volumes().is_empty() {
+        observer(ProtectEvent::IndexLost {
+            keep_removed_ns: settings.keep_removed.saturating_mul(SECOND),
+        });
+    }
     let mut volumes = survey.volumes;
     let now = options.now_ns.div_euclid(SECOND);
     if !options.dry_run {
@@ -411,7 +427,10 @@ pub fn protect(
     let roles = covered(&dir, &mut contents, &volumes, settings);
     (done.wanted, _) = uncovered(&contents);
     let blocked = if is_older {
-        Some("the manifest is older than the one that the parity was last made for")
+        Some(
+            "the manifest is older than the one that the parity was last made for, and its copy is not \
+             renewed: adopt it if it is the latest",
+        )
     } else if survey.is_refused {
         Some("a volume could not be read")
     } else if !options.dry_run && !dir.is_held() {
@@ -419,9 +438,24 @@ pub fn protect(
     } else {
         None
     };
+    // The copy of the manifest is not renewed either.
+    done.is_blocked = is_older;
     if options.dry_run {
-        let goes = |role: &&VolumeRole| **role != VolumeRole::Serves;
-        done.removed = roles.iter().filter(goes).count() as u64;
+        for (role, volume) in roles.iter().zip(&volumes) {
+            if *role == VolumeRole::Serves {
+                continue;
+            }
+            // What is not known to be damaged is expected to be covered by then.
+            let is_covered = volume.suspect == 0;
+            let keep = settings.keep_removed;
+            match HeldBack::of(volume, keep, is_covered, blocked.is_some()) {
+                Some(held) => held.report(volume, &dir, &mut done, observer),
+                None => done.removed += 1,
+            }
+        }
+        if let Some(why) = blocked.filter(|_| done.is_blocked) {
+            observer(ProtectEvent::NotRemoving(why));
+        }
         done.volumes = volumes.len() as u64 - done.removed;
         let done = foreseen(&contents, settings, done);
         return Ok(done);
@@ -430,9 +464,6 @@ pub fn protect(
         true => Ok(()),
         false => manifest_copy::keep(&dir, options.manifest),
     };
-    // Before anything is removed: without a manifest nothing is repaired.
-    let makes_room = blocked.is_none() && roles.contains(&VolumeRole::Spent);
-    let copied_first = makes_room.then(&keep_copy);
     let reading = reading(&contents, work)?;
     let last = dir.volumes().last().copied().unwrap_or(0);
     let capacity = settings.volume - settings.volume % BLOCK as u64;
@@ -462,10 +493,25 @@ pub fn protect(
         cancel: work.cancel,
         first: None,
     };
-    if let Some(Ok(())) = copied_first {
-        // Room is made before more is written.
+    // Room is made before more is written. What no manifest lists needs none to be repaired by; there may
+    // be no room for its copy before.
+    if blocked.is_none() {
         remover.remove(
-            VolumeRole::Spent,
+            |role, volume| role == VolumeRole::Spent && !volume.is_live,
+            &contents,
+            &mut volumes,
+            &mut done,
+            observer,
+        );
+    }
+    let is_spent =
+        |(role, volume): (&VolumeRole, &VolumeState)| *role == VolumeRole::Spent && volume.is_live;
+    let makes_room = blocked.is_none() && remover.roles.iter().zip(&volumes).any(is_spent);
+    // Without a manifest nothing is repaired.
+    let copied_first = makes_room.then(&keep_copy);
+    if let Some(Ok(())) = copied_first {
+        remover.remove(
+            |role, _| role == VolumeRole::Spent,
             &contents,
             &mut volumes,
             &mut done,
@@ -511,7 +557,13 @@ pub fn protect(
     remover.note(copied);
     if blocked.is_none() && !is_cancelled {
         for role in [VolumeRole::Worn, VolumeRole::Merged, VolumeRole::Spent] {
-            remover.remove(role, &contents, &mut volumes, &mut done, observer);
+            remover.remove(
+                |of, _| of == role,
+                &contents,
+                &mut volumes,
+                &mut done,
+                observer,
+            );
         }
         if done.removed > 0 {
             remover.note(dir.sync());
@@ -529,10 +581,15 @@ pub fn protect(
     debug_assert!(volumes.len() <= before + done.written as usize);
     done.volumes = volumes.len() as u64;
     let error = encoded.err().or(remover.first);
+    // After a clock that was ahead, every manifest would be an older one.
+    let latest = match options.adopt {
+        true => i64::MIN,
+        false => index.run.manifest_ns,
+    };
     let run = IndexRun {
         complete_for: (error.is_none() && done.is_complete()).then(|| trailer(&contents.trailer)),
         run_at: now,
-        manifest_ns: contents.made_ns().max(index.run.manifest_ns),
+        manifest_ns: contents.made_ns().max(latest),
     };
     let stored = store_index(&dir, &description, run, volumes, &index);
     match error {
@@ -686,10 +743,10 @@ impl Remover<'_> {
         volume.number == GONE
     }
 
-    /// Removes the volumes of a role that may go.
+    /// Removes the volumes that may go, of those that `is_asked` returns true for.
     fn remove(
         &mut self,
-        role: VolumeRole,
+        is_asked: impl Fn(VolumeRole, &VolumeState) -> bool,
         contents: &ContentTable,
         volumes: &mut [VolumeState],
         done: &mut Protected,
@@ -697,7 +754,10 @@ impl Remover<'_> {
     ) {
         for at in 0..volumes.len().min(self.roles.len()) {
             let volume = &volumes[at];
-            if self.roles[at] != role || self.is_gone(volume) || volume.keeps_removed(self.keep) {
+            if self.is_gone(volume) || !is_asked(self.roles[at], volume) {
+                continue;
+            }
+            if volume.keeps_removed(self.keep) {
                 continue;
             }
             let number = volume.number;

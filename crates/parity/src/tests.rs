@@ -200,6 +200,9 @@ impl ProtectedSite {
                     }
                     ProtectEvent::Unreadable(error) => format!("unreadable {error}"),
                     ProtectEvent::NotRemoving(why) => format!("not removing: {why}"),
+                    ProtectEvent::IndexLost { keep_removed_ns } => {
+                        format!("index lost: {} days", keep_removed_ns / DAY)
+                    }
                     ProtectEvent::Written { .. } => "written".to_owned(),
                     ProtectEvent::Removed { volume, .. } => {
                         format!("removed {}", volume.display())
@@ -1194,6 +1197,122 @@ fn an_older_manifest_removes_nothing() {
     assert!(volumes.iter().all(|volume| site.volumes().contains(volume)));
 }
 
+/// After a clock that ran ahead every manifest is an older one: that is reported, and has a way out.
+#[test]
+fn a_manifest_from_the_future_is_not_the_latest_for_ever() {
+    let mut site = ProtectedSite::new(&borrowed(&numbered(4)));
+    let future = |header: &mut Header| {
+        let time = "2199-01-01T00:00:00Z";
+        header.extra.insert("updated_at".to_owned(), time.into());
+    };
+    site.rewrite_all(future, |_| true);
+    assert!(site.protect().unwrap().is_complete());
+    site.write("new", b"new");
+    site.record();
+    for dry_run in [true, false] {
+        let done = site.protect_or_foresee(dry_run).unwrap();
+        assert!(done.is_blocked && !done.is_complete(), "{dry_run}");
+        assert!(
+            site.events()
+                .contains("not removing: the manifest is older"),
+            "{}",
+            site.events()
+        );
+    }
+    let has_new = |site: &ProtectedSite| {
+        let copy = ManifestFile::open(manifest_copy(&site.parity()).unwrap()).unwrap();
+        let mut entries = copy.entries().unwrap();
+        entries.any(|entry| entry.unwrap().path == b"new")
+    };
+    assert!(!has_new(&site));
+    for adopt in [true, false] {
+        site.adopt = adopt;
+        let done = site.protect().unwrap();
+        assert!(done.is_complete(), "{}", site.events());
+    }
+    assert!(has_new(&site));
+}
+
+/// A full disk: volumes that no manifest lists go before its copy is written.
+#[test]
+fn spent_volumes_go_though_there_is_no_room_for_the_copy() {
+    let files = numbered(4);
+    let mut site = ProtectedSite::new(&borrowed(&files));
+    site.keep_removed = Some(0);
+    site.protect().unwrap();
+    for (path, _) in &files {
+        std::fs::remove_file(site.at(path)).unwrap();
+    }
+    site.write("new", b"new");
+    site.record();
+    // The first is the lock.
+    let full = Fault::Errnos(rustix::io::Errno::NOSPC, 2);
+    faults::arm(("create".to_owned(), 2), full);
+    let error = site.protect().unwrap_err();
+    assert!(faults::disarm().reached);
+    assert!(error.to_string().contains("No space left"), "{error}");
+    assert!(!site.parity().join("000001.bcp").exists());
+    assert!(site.protect().unwrap().is_complete());
+}
+
+/// What the newest volume does not say is lost with the index, and that is reported.
+#[test]
+fn settings_that_are_lost_with_the_index_are_reported() {
+    let mut site = ProtectedSite::new(&borrowed(&numbered(4)));
+    site.protect().unwrap();
+    assert!(!site.events().contains("index lost"));
+    site.keep_removed = Some(365 * DAY);
+    assert!(site.protect().unwrap().has_new_settings);
+    site.keep_removed = None;
+    std::fs::remove_file(site.parity().join("index.jsonl")).unwrap();
+    site.protect().unwrap();
+    assert!(site.events().contains("index lost: 30 days"));
+    site.protect().unwrap();
+    assert!(!site.events().contains("index lost"), "{}", site.events());
+}
+
+#[test]
+fn a_dry_run_foresees_which_volumes_go() {
+    let foretold = |site: &ProtectedSite| {
+        let foreseen = site.protect_or_foresee(true).unwrap();
+        let foretold = site.events();
+        let done = site.protect().unwrap();
+        let of = |done: &Protected| {
+            let Protected {
+                written,
+                removed,
+                volumes,
+                unprotected,
+                held,
+                kept,
+                is_blocked,
+                ..
+            } = done;
+            let counts = [written, removed, volumes, unprotected, held, kept].map(|count| *count);
+            (counts, *is_blocked)
+        };
+        assert_eq!(of(&foreseen), of(&done), "{foretold}\n{}", site.events());
+        done
+    };
+    let files = numbered(8);
+    let mut site = ProtectedSite::new(&borrowed(&files));
+    foretold(&site);
+    for (number, (path, _)) in files.iter().enumerate() {
+        site.write(path, &bytes(BLOCK, 700 + number as u64));
+    }
+    site.record();
+    assert_eq!(foretold(&site).kept, 1);
+    for kept in [1, 0] {
+        site.now += 15 * DAY;
+        assert_eq!(foretold(&site).kept, kept);
+    }
+    assert_eq!(site.volumes(), ["000002.bcp"]);
+    let files = numbered(16);
+    let mut site = worn_and_damaged(&files);
+    site.now += 15 * DAY;
+    assert!(foretold(&site).held > 0);
+}
+
 #[test]
 fn a_directory_is_of_one_tree_and_one_manifest() {
     let mut site = ProtectedSite::new(&[("a", bytes(100, 1))]);
@@ -1532,6 +1651,36 @@ fn an_empty_root_is_a_disk_that_is_not_mounted() {
     assert_eq!(site.protect().unwrap_err().kind(), ErrorKind::Refused);
     std::fs::remove_dir(site.root()).unwrap();
     assert_eq!(site.protect().unwrap_err().kind(), ErrorKind::NotFound);
+    // Unless the manifest has nothing in it either.
+    let site = ProtectedSite::new(&[("a", bytes(10, 1))]);
+    site.protect().unwrap();
+    std::fs::remove_file(site.at("a")).unwrap();
+    site.rewrite_all(|_| {}, |entry| entry.kind != Kind::File);
+    assert_eq!(site.protect().unwrap().kept, 1);
+}
+
+/// Files that differ may all come first in path order.
+#[test]
+fn many_files_that_differ_leave_the_others_protected() {
+    let files: Vec<(String, Vec<u8>)> = (0..1001)
+        .map(|number| (format!("a/{number}"), bytes(9, number)))
+        .chain([("b".to_owned(), bytes(9, 2000))])
+        .collect();
+    let site = ProtectedSite::new(&borrowed(&files));
+    std::fs::remove_dir_all(site.at("a")).unwrap();
+    let done = site.protect().unwrap();
+    assert_eq!((done.written, done.unprotected), (1, 1001));
+    // A disk that is not mounted is no sign of another tree either.
+    let site = ProtectedSite::new(&borrowed(&files));
+    std::fs::remove_dir_all(site.at("a")).unwrap();
+    site.rewrite(|entry| {
+        if entry.path.starts_with(b"a/") {
+            entry.extra.insert(UNSEEN_AT.to_owned(), "now".into());
+        }
+    });
+    flip(&site.at("b"), 0);
+    let done = site.protect().unwrap();
+    assert_eq!((done.written, done.unprotected), (0, 1002));
 }
 
 #[test]

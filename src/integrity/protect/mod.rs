@@ -104,6 +104,11 @@ pub fn protect_reported(
             let why = format!("no volume is removed: {why}");
             report.problem(&PathError::with_reason(&options.dir, "protect", None, why));
         }
+        ProtectEvent::IndexLost { keep_removed_ns } => report.summary(format!(
+            "the index in {} is lost or damaged: the settings are those of its newest volume (--keep-removed={})",
+            escape(options.dir.as_os_str().as_encoded_bytes()),
+            span(keep_removed_ns)
+        )),
         ProtectEvent::Written { volume, bytes, len } => report.note(format_args!(
             "{}: written, {} of parity for {}",
             escape(volume.as_os_str().as_encoded_bytes()),
@@ -124,6 +129,15 @@ pub fn protect_reported(
         _ => {}
     }
     })
+}
+
+/// Returns a span of time as the option takes it.
+fn span(ns: i64) -> String {
+    let seconds = ns / 1_000_000_000;
+    let units = [(86_400, 'd'), (3600, 'h'), (60, 'm')];
+    let whole = units.into_iter().find(|(unit, _)| seconds % unit == 0);
+    let (unit, letter) = whole.unwrap_or((1, 's'));
+    format!("{}{letter}", seconds / unit)
 }
 
 /// Returns the exit code of a run.
