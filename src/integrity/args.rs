@@ -250,12 +250,12 @@ pub struct UpdateArgs {
     /// 'bc integrity accept' does so for single files.
     #[arg(long)]
     pub accept_damaged: bool,
-    /// Make parity of new and edited content, as 'bc integrity protect' does, once it is recorded
+    /// Create parity for new and edited content, as 'bc integrity protect' does, once it is recorded
     ///
-    /// An update that --max-changed stops makes none. Parity that could still repair something stays.
+    /// An update that --max-changed stops creates none. Parity that could still repair something stays.
     #[arg(long)]
     pub protect: bool,
-    /// Directory of that parity, which has to exist [default: that of 'bc integrity protect']
+    /// Directory of that parity, which must already contain some [default: that of 'bc integrity protect']
     #[arg(long, value_name = "DIR", requires = "protect")]
     pub parity: Option<PathBuf>,
     /// Accept a truncated manifest, and continue if the root or a disk below it seems to be unmounted or

@@ -17,6 +17,7 @@ use bc_integrity::{
     Created, Damaged, Exported, LastRead, ManifestFile, MassChange, ReadTimes, Updated,
 };
 use bc_walk::OwnFile;
+use bc_walk::job::path_of;
 
 use super::args::{DiffArgs, ExportArgs, ImportArgs, ManifestArgs, UpdateArgs, VerifyArgs};
 use super::job::{
@@ -25,7 +26,7 @@ use super::job::{
 };
 use super::output::{Changes, Marked, conclude, own_files, write_manifest};
 use super::plan;
-use super::protect::{own_dir, protect_updated, report_stale};
+use super::protect::{own_dir, present_dir, protect_updated, report_stale};
 use crate::files::input::{Input, is_stdin};
 use crate::files::lists::ListKind;
 use crate::files::output::{Output, is_readable_again};
@@ -236,6 +237,8 @@ fn recorded(
     let mut like = plan::recording(args, manifest, session)?;
     like.leave_out = own;
     (like.leave_out).extend(manifest.and_then(ManifestFile::own_file));
+    let parity = manifest.and_then(|manifest| own_dir(&path_of(manifest.name())));
+    (like.leave_out).extend(parity);
     for (root, side) in [&args.old, &args.new].into_iter().zip(&mut sides) {
         if side.is_some() {
             continue;
@@ -258,7 +261,8 @@ fn recorded(
 }
 
 pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
-    let given = Given::default().operands([&args.root]);
+    let parity = present_dir(args.parity.as_deref(), &args.manifest);
+    let given = Given::default().operands([&args.root]).operands(&parity);
     let mut session = start("update", &args.common, &given, Some(&args.manifest))?;
     // Replacing it was asked for; an appending stdout would spoil it before.
     session.spare(&Given::inputs([args.manifest.as_os_str()]), None)?;
@@ -319,7 +323,8 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
             exit.worst(Exit::Differs)
         }
         None if args.protect => {
-            let protected = protect_updated(&mut session, args)?;
+            // The update is done, and its figures are to be written whatever became of parity.
+            let protected = protect_updated(&mut session, args).unwrap_or_else(|fatal| fatal);
             exit.worst(protected)
         }
         None => {

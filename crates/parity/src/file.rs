@@ -18,6 +18,8 @@ use bc_fs::call::FailedCall;
 use bc_fs::dirfd::{self, Access};
 use bc_fs::meta::{FileKind, FileStat, Identity, raw_stat, stat, stat_at};
 use bc_fs::place::Place;
+use bc_pool::Cancel;
+use bc_read::Rate;
 use bc_walk::job::{Error, ErrorKind};
 use rustix::fs::Dir;
 use rustix::io::Errno;
@@ -59,10 +61,11 @@ pub(crate) enum DirUse {
     Look,
     /// It is read; others may read it, too.
     Read,
-    /// Volumes are written and removed, by this run alone; where the directory is missing there is an
-    /// error.
+    /// Volumes are written and removed, by this run alone. A directory that is missing, or has no
+    /// parity, is an error: its disk may not be mounted.
     Write,
-    /// As `Write`; the directory is made where it is missing, but none above it.
+    /// As `Write`, and the first parity of a directory; it is made where it is missing, but none above
+    /// it.
     Create,
 }
 
@@ -84,8 +87,8 @@ impl ParityDir {
     /// Opens a directory; `None` if there is none and it is only read.
     ///
     /// # Errors
-    /// If it cannot be opened or made, has files but none of a parity directory, or another run writes
-    /// to it.
+    /// If it cannot be opened or made, has files but none of a parity directory, or none where it is to
+    /// be written to and not made; if another run writes to it.
     pub(crate) fn open(path: &Path, used: DirUse) -> Result<Option<ParityDir>, Error> {
         let failed = |call: FailedCall| Error::io(path, call.op, &call.into());
         let bytes = path.as_os_str().as_encoded_bytes();
@@ -111,6 +114,10 @@ impl ParityDir {
         };
         // Before anything is made in it.
         dir.list()?;
+        if used == DirUse::Write && dir.is_empty() {
+            let text = "has no parity yet, or is not mounted";
+            return Err(Error::at(ErrorKind::Refused, path, text));
+        }
         match used {
             DirUse::Look => return Ok(Some(dir)),
             DirUse::Read => dir.lock_for_reading(),
@@ -169,6 +176,11 @@ impl ParityDir {
     /// True if there is an index, or a file that could be one.
     pub(crate) fn has_index(&self) -> bool {
         self.has_index
+    }
+
+    /// True if there are neither volumes nor an index.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.volumes.is_empty() && !self.has_index
     }
 
     /// True if there was a file of the name of the manifest's copy when it was listed.
@@ -268,20 +280,22 @@ impl ParityDir {
         }
     }
 
-    /// Refuses a directory that others may have written to: contents whose digest can be forged
-    /// could be theirs.
+    /// Refuses a directory that others may have written to, where content from it could be theirs:
+    /// `why` says what does not prove it.
     ///
     /// # Errors
     /// If it belongs to another user, or others may write to it.
-    pub(crate) fn refuse_others(&self) -> Result<(), Error> {
+    pub(crate) fn refuse_others(&self, why: &str) -> Result<(), Error> {
         let stat =
             raw_stat(self.fd()).map_err(|call| Error::io(&self.path, call.op, &call.into()))?;
         let own = rustix::process::geteuid().as_raw();
         if stat.st_uid == own && stat.st_mode & 0o022 == 0 {
             return Ok(());
         }
-        let text = "belongs to another user, or others may write to it, and digests of this \
-                    algorithm can be forged: content from here would not be proven";
+        let text = format!(
+            "belongs to another user, or others may write to it, and {why}: content from here would not be \
+             proven"
+        );
         Err(Error::at(ErrorKind::Refused, &self.path, text))
     }
 
@@ -505,6 +519,9 @@ pub(crate) fn check_algorithm(algorithm: Algorithm, manifest: &Path) -> Result<(
     }
 }
 
+/// Reason for which content by digests of some algorithms may be another user's.
+pub(crate) const FORGEABLE: &str = "digests of this algorithm can be forged";
+
 /// True for algorithms of which two contents with one digest can be made.
 pub(crate) fn is_forgeable(algorithm: Algorithm) -> bool {
     matches!(
@@ -668,11 +685,16 @@ impl ParityFile {
             && *digest == placed_digest(self.header.id, number as u32, block)
     }
 
-    /// Returns for each parity block if it is good; ends early once that is of no use.
-    pub(crate) fn judge(&self, is_over: impl Fn() -> bool) -> Vec<bool> {
-        let mut buffer = Vec::new();
+    /// Returns for each parity block if it is good. `read` is called with the bytes of each that was
+    /// read; once it returns false, the others are not read, and count as damaged.
+    pub(crate) fn judge(&self, read: &mut dyn FnMut(u64) -> bool) -> Vec<bool> {
+        let (mut buffer, mut goes_on) = (Vec::new(), true);
         (0..self.header.parity)
-            .map(|number| !is_over() && self.is_good(number, &mut buffer))
+            .map(|number| {
+                let is_good = goes_on && self.is_good(number, &mut buffer);
+                goes_on = goes_on && read(STORED_BLOCK as u64);
+                is_good
+            })
             .collect()
     }
 
@@ -689,8 +711,25 @@ impl ParityFile {
     }
 }
 
+/// Waits until bytes that were read are paid for; false if the work was cancelled.
+pub(crate) fn spent(bytes: u64, rate: Option<&Rate>, cancel: &Cancel) -> bool {
+    rate.is_none_or(|rate| rate.spend(bytes, cancel)) && !cancel.is_cancelled()
+}
+
 /// True if a directory is one of parity, whosever: it has volumes, or an index.
 pub fn is_parity_dir(path: &Path) -> bool {
     let dir = ParityDir::open(path, DirUse::Look);
-    dir.is_ok_and(|dir| dir.is_some_and(|dir| dir.has_index || !dir.volumes.is_empty()))
+    dir.is_ok_and(|dir| dir.is_some_and(|dir| !dir.is_empty()))
+}
+
+/// True if a directory is one of parity, or the system does not let that be seen.
+pub fn may_be_parity_dir(path: &Path) -> bool {
+    match ParityDir::open(path, DirUse::Look) {
+        Ok(dir) => dir.is_some_and(|dir| !dir.is_empty()),
+        Err(error) => {
+            let unseen = [Errno::ACCESS, Errno::PERM, Errno::IO];
+            let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+            errno.is_some_and(|errno| unseen.contains(&errno))
+        }
+    }
 }

@@ -69,8 +69,28 @@ impl ProtectedTree {
         is_machine && (&self.root, &self.part) == (&other.root, &other.part)
     }
 
-    fn shown(&self) -> String {
-        format!("'{}' of {}", self.manifest, self.root)
+    /// Shows it, with what makes the difference to another one of the same name.
+    fn shown(&self, other: &ProtectedTree) -> String {
+        let mut text = format!("'{}' of {}", self.manifest, self.root);
+        if let (Some(one), Some(other)) = (&self.machine, &other.machine)
+            && one != other
+        {
+            let beginning: String = one.chars().take(8).collect();
+            text += &format!(" on machine {beginning}");
+        }
+        if self.part != other.part {
+            let is_all = |value: &Value| {
+                value
+                    .as_array()
+                    .is_some_and(|all| all.iter().all(Value::is_null))
+            };
+            text += if is_all(&self.part) {
+                ", all of it"
+            } else {
+                ", a part of it"
+            };
+        }
+        text
     }
 }
 
@@ -163,9 +183,9 @@ impl ParityDescription {
         }
         let text = format!(
             "is the parity of {}, not of {}: name another directory, or adopt it if that tree or \
-             manifest was renamed",
-            self.of.shown(),
-            of.shown()
+             manifest was renamed, or the machine is another by now",
+            self.of.shown(of),
+            of.shown(&self.of)
         );
         let error = Error::at(ErrorKind::Usage, dir, text);
         Err(error.unless(Some(Setting::Adopt)))
@@ -182,8 +202,8 @@ impl ParityDescription {
         }
         let text = format!(
             "is the parity of {}, not of {}: what was removed from another tree is not in this one",
-            self.of.shown(),
-            of.shown()
+            self.of.shown(of),
+            of.shown(&self.of)
         );
         Err(Error::at(ErrorKind::Usage, dir, text))
     }
@@ -412,8 +432,8 @@ pub(crate) fn write(
     dir.commit(INDEX, file)
 }
 
-/// True if a directory is parity of an earlier manifest than this, of only some of it, or its index is
-/// lost. False if it is no parity directory.
+/// True if a directory is parity of an earlier manifest than this or of only some of it, lacks a volume,
+/// or its index is lost. False if it is no parity directory.
 ///
 /// # Errors
 /// If directory or manifest cannot be read.
@@ -443,12 +463,56 @@ pub fn is_stale(dir: &Path, manifest: &ManifestFile) -> Result<bool, Error> {
         lines.consume(len);
     }
     let trailer: Option<TrailerLine> = serde_json::from_slice(&last).ok();
-    let complete_for = read(&dir).run.complete_for;
-    Ok(complete_for.is_none() || trailer.map(|trailer| trailer.sha256) != complete_for)
+    let ParityIndex { run, lines, .. } = read(&dir);
+    let has_all = lines.len() == dir.volumes().len()
+        && dir
+            .volumes()
+            .iter()
+            .all(|number| lines.contains_key(number));
+    let complete_for = run.complete_for;
+    Ok(!has_all || complete_for.is_none() || trailer.map(|trailer| trailer.sha256) != complete_for)
 }
 
 /// The part of a trailer that an index records.
 #[derive(Deserialize)]
 struct TrailerLine {
     sha256: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_machine_and_another_part_are_named() {
+        let whole = ProtectedTree {
+            root: "/srv".into(),
+            manifest: "m.jsonl".into(),
+            machine: Some("0123456789abcdef".into()),
+            part: serde_json::json!([null, null]),
+        };
+        let shown = |other: &ProtectedTree| {
+            assert!(!whole.is(other));
+            [whole.shown(other), other.shown(&whole)]
+        };
+        let mut other = whole.clone();
+        other.machine = Some("fedcba9876543210".into());
+        assert_eq!(
+            shown(&other),
+            [
+                "'m.jsonl' of /srv on machine 01234567",
+                "'m.jsonl' of /srv on machine fedcba98"
+            ]
+        );
+        other.machine = None;
+        assert!(whole.is(&other));
+        other.part = serde_json::json!([null, {"index": 1, "of": 2}]);
+        assert_eq!(
+            shown(&other),
+            [
+                "'m.jsonl' of /srv, all of it",
+                "'m.jsonl' of /srv, a part of it"
+            ]
+        );
+    }
 }

@@ -11,7 +11,7 @@ use bc_walk::job::{Error, ErrorKind};
 
 use crate::code::BLOCK;
 use crate::contents::{ContentId, ContentPiece, ContentTable, VolumeIndex, piece_runs};
-use crate::file::{ParityDir, ParityFile, is_forgeable};
+use crate::file::{FORGEABLE, ParityDir, ParityFile, is_forgeable};
 use crate::format::{DirId, FULL_RAW, NEWER, VolumeHeader};
 use crate::index::{IndexLine, ParityIndex};
 
@@ -182,7 +182,7 @@ pub(crate) fn survey(
 ) -> Result<Survey, Error> {
     let is_strict = is_forgeable(contents.algorithm);
     if is_strict {
-        dir.refuse_others()?;
+        dir.refuse_others(FORGEABLE)?;
     }
     let mut survey = Survey::default();
     let (mut another, mut newer) = (None, None);

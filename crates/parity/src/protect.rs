@@ -14,12 +14,13 @@ use bc_fs::meta::stat;
 use bc_fs::{PathError, dirfd};
 use bc_integrity::{Job, ManifestFile, Reading, Work};
 use bc_pool::Cancel;
+use bc_read::Rate;
 use bc_walk::job::{Error, ErrorKind};
 
 use crate::code::{BLOCK, MOST_BLOCKS, Redundancy};
 use crate::contents::{ContentTable, VolumeIndex};
 use crate::encode::{EncodeEvent, EncodeMeans, Encoding};
-use crate::file::{DirUse, ParityDir, ParityFile, default_dir, number_after};
+use crate::file::{DirUse, ParityDir, ParityFile, default_dir, number_after, spent};
 use crate::index::{self, IndexLine, IndexRun, ParityDescription, ParityIndex, ParitySettings};
 use crate::index::{ProtectedTree, trailer};
 use crate::manifest_copy;
@@ -58,7 +59,8 @@ pub struct ProtectOptions<'a> {
     pub manifest: &'a ManifestFile,
     /// Directory of the volumes.
     pub dir: PathBuf,
-    /// True if the directory is made where it is missing.
+    /// True if a directory that is missing, or has no parity, gets its first; an error otherwise, since
+    /// its disk may not be mounted.
     pub creates: bool,
     /// True if a directory of another tree or manifest is taken over, since that was renamed, and if a
     /// manifest that is older than that of the last run is the latest all the same.
@@ -421,10 +423,16 @@ pub fn protect(
     }
     let mut volumes = survey.volumes;
     let now = options.now_ns.div_euclid(SECOND);
-    if !options.dry_run {
-        judge_due(&dir, &mut volumes, now, work.cancel)?;
+    let mut roles = covered(&dir, &mut contents, &volumes, settings);
+    let reading = (!options.dry_run).then(|| reading(&contents, work));
+    let reading = reading.transpose()?;
+    let rate = reading
+        .as_ref()
+        .and_then(|reading| reading.read.rate.clone());
+    if reading.is_some() && judge_due(&dir, &mut volumes, now, rate.as_ref(), work.cancel)? {
+        contents.forget_cover();
+        roles = covered(&dir, &mut contents, &volumes, settings);
     }
-    let roles = covered(&dir, &mut contents, &volumes, settings);
     (done.wanted, _) = uncovered(&contents);
     let blocked = if is_older {
         Some(
@@ -440,7 +448,7 @@ pub fn protect(
     };
     // The copy of the manifest is not renewed either.
     done.is_blocked = is_older;
-    if options.dry_run {
+    let Some(reading) = reading else {
         for (role, volume) in roles.iter().zip(&volumes) {
             if *role == VolumeRole::Serves {
                 continue;
@@ -459,12 +467,11 @@ pub fn protect(
         done.volumes = volumes.len() as u64 - done.removed;
         let done = foreseen(&contents, settings, done);
         return Ok(done);
-    }
+    };
     let keep_copy = || match is_older {
         true => Ok(()),
         false => manifest_copy::keep(&dir, options.manifest),
     };
-    let reading = reading(&contents, work)?;
     let last = dir.volumes().last().copied().unwrap_or(0);
     let capacity = settings.volume - settings.volume % BLOCK as u64;
     let means = EncodeMeans {
@@ -481,7 +488,7 @@ pub fn protect(
         cpu: work.cpu,
         cancel: work.cancel,
         progress: work.progress,
-        rate: reading.read.rate.clone(),
+        rate: rate.clone(),
         now_ns: options.now_ns,
     };
     let mut remover = Remover {
@@ -490,6 +497,7 @@ pub fn protect(
         judged: HashSet::new(),
         now,
         keep: settings.keep_removed,
+        rate: rate.as_ref(),
         cancel: work.cancel,
         first: None,
     };
@@ -598,38 +606,51 @@ pub fn protect(
     }
 }
 
-/// Reads all parity of volumes for which that was not done for long: a part of them.
+/// Reads all parity of volumes for which that was not done for long: a part of them. True if more of it
+/// is damaged than was known.
 fn judge_due(
     dir: &ParityDir,
     volumes: &mut [VolumeState],
     now: i64,
+    rate: Option<&Rate>,
     cancel: &Cancel,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     let is_due =
         |volume: &VolumeState| !(0..JUDGED_AFTER).contains(&now.saturating_sub(volume.line.judged));
     let most = volumes.len().div_ceil(JUDGED_PART);
     let mut due: Vec<&mut VolumeState> =
         volumes.iter_mut().filter(|volume| is_due(volume)).collect();
     due.sort_unstable_by_key(|volume| volume.line.judged);
+    let mut is_news = false;
     for volume in due.into_iter().take(most) {
-        judge(dir, volume, now, cancel)?;
+        let before = volume.line.damaged;
+        judge(dir, volume, now, &mut |bytes| spent(bytes, rate, cancel))?;
+        is_news |= volume.line.damaged != before;
     }
-    Ok(())
+    Ok(is_news)
 }
 
-/// Reads all parity of a volume, and notes how much of it is damaged.
+/// Reads all parity of a volume, and notes how much of it is damaged. `read` is called with the bytes
+/// that were read, and returns false to end that.
+///
+/// # Errors
+/// If it was ended.
 pub(crate) fn judge(
     dir: &ParityDir,
     volume: &mut VolumeState,
     now: i64,
-    cancel: &Cancel,
+    read: &mut dyn FnMut(u64) -> bool,
 ) -> Result<(), Error> {
+    let mut is_over = false;
     let good = match dir.read(volume.number) {
-        Ok(file) if file.id == volume.file => file.judge(|| cancel.is_cancelled()),
+        Ok(file) if file.id == volume.file => file.judge(&mut |bytes| {
+            is_over = !read(bytes);
+            !is_over
+        }),
         // What it was judged by is gone.
         _ => Vec::new(),
     };
-    if cancel.is_cancelled() {
+    if is_over {
         return Err(Error::cancelled());
     }
     let good = good.iter().filter(|good| **good).count() as u64;
@@ -724,6 +745,8 @@ struct Remover<'a> {
     /// Volumes whose parity was read in this run.
     judged: HashSet<VolumeIndex>,
     keep: i64,
+    /// Limit of bytes a second, if there is one.
+    rate: Option<&'a Rate>,
     cancel: &'a Cancel,
     /// The first error.
     first: Option<Error>,
@@ -815,7 +838,9 @@ impl Remover<'_> {
                 return Ok(false);
             }
             if self.judged.insert(other) {
-                judge(self.dir, &mut volumes[other_at], self.now, self.cancel)?;
+                let (rate, cancel) = (self.rate, self.cancel);
+                let read = &mut |bytes| spent(bytes, rate, cancel);
+                judge(self.dir, &mut volumes[other_at], self.now, read)?;
             }
             let other = &volumes[other_at];
             if other.is_worn() || other.used_up() > volumes[at].used_up() {

@@ -30,7 +30,7 @@ use bc_read::Rate;
 use bc_walk::job::{Error, ErrorKind, path_of};
 
 use crate::contents::{ContentTable, content_of};
-use crate::file::{DirUse, ParityDir, ParityFile, check_algorithm, is_forgeable};
+use crate::file::{DirUse, FORGEABLE, ParityDir, ParityFile, check_algorithm, is_forgeable, spent};
 use crate::format::PieceBytes;
 use crate::index::{self, ProtectedTree};
 use crate::protect::description;
@@ -99,6 +99,13 @@ pub struct RebuildMeans<'a> {
     pub cancel: &'a Cancel,
     /// Limit of bytes a second, if there is one.
     pub rate: Option<Rate>,
+}
+
+impl RebuildMeans<'_> {
+    /// Waits until bytes that were read are paid for; false if the work was cancelled.
+    fn spent(&self, bytes: u64) -> bool {
+        spent(bytes, self.rate.as_ref(), self.cancel)
+    }
 }
 
 /// Outcome for a lost content.
@@ -175,7 +182,7 @@ impl<'m> ParityRestore<'m> {
         let algorithm = manifest.algorithm()?;
         check_algorithm(algorithm, &path_of(manifest.name()))?;
         if is_forgeable(algorithm) {
-            dir.refuse_others()?;
+            dir.refuse_others(FORGEABLE)?;
         }
         Ok(Some(ParityRestore {
             dir,
@@ -187,6 +194,11 @@ impl<'m> ParityRestore<'m> {
     /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// True if the directory has no parity.
+    pub fn is_empty(&self) -> bool {
+        self.dir.is_empty()
     }
 
     /// Computes contents again, and gives each to `each` once all of its volumes were looked at.
@@ -247,7 +259,7 @@ impl<'m> ParityRestore<'m> {
     /// If the manifest cannot be read, lists take more memory than this, the directory is that of another
     /// tree, or others may have written to it.
     pub fn removed(&mut self, memory: Option<u64>) -> Result<Vec<RemovedContent>, Error> {
-        self.dir.refuse_others()?;
+        (self.dir).refuse_others("no manifest proves what was removed")?;
         let memory = memory.unwrap_or(u64::MAX);
         let table = ContentTable::of(self.manifest, memory)?;
         let index = index::read(&self.dir);

@@ -1645,6 +1645,21 @@ fn a_million_files_fit_into_a_small_budget_of_memory() {
 }
 
 #[test]
+fn parity_is_made_in_a_directory_without_any_only_if_that_is_asked_for() {
+    let site = ProtectedSite::new(&[("a", bytes(10, 1))]);
+    std::fs::create_dir(site.parity()).unwrap();
+    let (root, manifest) = (site.root(), site.manifest());
+    let options = ProtectOptions::new(&root, &manifest, NOW);
+    let error = site
+        .protect_as(&options.clone().creates(false))
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert_eq!(std::fs::read_dir(site.parity()).unwrap().count(), 0);
+    site.protect_as(&options).unwrap();
+    site.protect_as(&options.clone().creates(false)).unwrap();
+}
+
+#[test]
 fn an_empty_root_is_a_disk_that_is_not_mounted() {
     let site = ProtectedSite::new(&[("a", bytes(10, 1))]);
     std::fs::remove_file(site.at("a")).unwrap();
@@ -1728,7 +1743,7 @@ fn a_sector_that_cannot_be_read_is_damage_there_and_nowhere_else() {
     assert!(ordinal >= 3, "{ordinal}");
     let file = dir.read(1).unwrap();
     faults::arm(("read".to_owned(), 2), Fault::Errno(rustix::io::Errno::IO));
-    let good = file.judge(|| false);
+    let good = file.judge(&mut |_| true);
     assert!(faults::disarm().reached);
     assert_eq!(good, [true, false]);
     // Where nothing can be read, the system's reason is reported.

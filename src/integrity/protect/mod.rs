@@ -23,7 +23,10 @@ pub use args::ProtectArgs;
 
 /// Runs `bc integrity protect` from its arguments to its exit code.
 pub fn protect(args: &ProtectArgs) -> Outcome<Exit> {
-    let given = Given::inputs([args.manifest.as_os_str()]).operands([&args.root]);
+    let parity = present_dir(args.parity.as_deref(), &args.manifest);
+    let given = Given::inputs([args.manifest.as_os_str()])
+        .operands([&args.root])
+        .operands(&parity);
     let mut session = start("protect", &args.common, &given, None)?;
     if args.parity.is_none() && !has_place(&args.manifest) {
         return Err(session.fatal(
@@ -47,6 +50,18 @@ pub fn protect(args: &ProtectArgs) -> Outcome<Exit> {
     }
     let exit = exit.worst(session.report.exit());
     Ok(session.end(exit))
+}
+
+/// Returns the parity directory that a command reads or writes, if there is one, for outputs not to
+/// replace its files.
+pub fn present_dir(named: Option<&Path>, manifest: &Path) -> Option<PathBuf> {
+    let dir = match named {
+        Some(dir) => dir.to_owned(),
+        None => Some(manifest)
+            .filter(|manifest| has_place(manifest))
+            .map(default_dir)?,
+    };
+    dir.is_dir().then_some(dir)
 }
 
 /// True for a manifest that is a file; others are left to whoever opens them.
@@ -197,7 +212,10 @@ pub fn conclude(session: &mut Session, options: &ProtectOptions<'_>, done: &Prot
         text += &format!("; {files} without new parity");
     }
     if done.has_new_settings {
-        text += "; new settings from now on";
+        text += match options.dry_run {
+            true => "; new settings would be stored",
+            false => "; new settings from now on",
+        };
     }
     session.report.summary(text);
 }
@@ -238,13 +256,15 @@ fn volume_line(volume: &VolumeCheck) -> String {
         lost,
         spare,
         serves,
+        is_replaced,
         written_ns,
         ..
     } = volume;
-    let worn = match (serves, volume.is_worn()) {
-        (false, _) => "; worn, its content needs other parity",
-        (true, true) => "; less than half is left",
-        (true, false) => "",
+    let worn = match (serves, is_replaced, volume.is_worn()) {
+        (false, true, _) => "; worn, other volumes have its recorded content",
+        (false, false, _) => "; worn, its content needs other parity",
+        (true, _, true) => "; less than half is left",
+        (true, _, false) => "",
     };
     let written = bc_manifest::time::describe(*written_ns);
     format!(
@@ -266,6 +286,11 @@ fn check_text(checked: &ParityCheck) -> String {
     if worn > 0 {
         text += &format!("; {worn} with less than half of the parity left");
     }
+    let replaced = checked.volumes.iter().filter(|volume| volume.is_replaced);
+    let replaced = replaced.count();
+    if replaced > 0 {
+        text += &format!("; {replaced} worn, whose recorded content others have");
+    }
     if checked.unprotected > 0 {
         let contents = counted(checked.unprotected, "content", "contents");
         text += &format!(
@@ -282,34 +307,37 @@ fn check_text(checked: &ParityCheck) -> String {
 
 /// Returns the parity directory beside a manifest, if there is one, for walks to leave out.
 pub fn own_dir(manifest: &Path) -> Option<OwnFile> {
-    OwnFile::at(beside(manifest)?).ok()
+    let dir = present_dir(None, manifest).filter(|dir| bc_parity::is_parity_dir(dir));
+    OwnFile::at(dir?).ok()
 }
 
-/// Returns the parity directory beside a manifest, if there is one. A directory that only has its name is
-/// none.
+/// Returns the parity directory beside a manifest, if there is one, or the system does not let that be
+/// seen. A directory that only has its name is none.
 pub fn beside(manifest: &Path) -> Option<PathBuf> {
-    let dir = Some(manifest)
-        .filter(|manifest| has_place(manifest))
-        .map(default_dir)?;
-    bc_parity::is_parity_dir(&dir).then_some(dir)
+    let dir = present_dir(None, manifest)?;
+    bc_parity::may_be_parity_dir(&dir).then_some(dir)
 }
 
-/// Says that the parity beside a manifest is of an earlier one.
+/// Reports that the parity beside a manifest does not cover all of it, or cannot be looked at.
 pub fn report_stale(session: &Session, manifest: &Path) {
     let Some(dir) = beside(manifest) else {
         return;
     };
     // A manifest that cannot be read again was reported before.
-    let opened = ManifestFile::open(manifest);
-    if opened
-        .and_then(|manifest| bc_parity::is_stale(&dir, &manifest))
-        .unwrap_or(false)
-    {
-        let dir = escape(dir.as_os_str().as_encoded_bytes()).into_owned();
-        let text = format!(
-            "the parity in {dir} does not have all of it: 'bc integrity protect' brings it up to date"
-        );
-        session.report.summary(text);
+    let Ok(manifest) = ManifestFile::open(manifest) else {
+        return;
+    };
+    match bc_parity::is_stale(&dir, &manifest) {
+        Ok(false) => {}
+        Ok(true) => {
+            let dir = escape(dir.as_os_str().as_encoded_bytes()).into_owned();
+            session.report.summary(format!(
+                "the parity in {dir} does not have all of it: 'bc integrity protect' brings it up to date, or reports \
+                 why it cannot"
+            ));
+        }
+        Err(error) if error.path() == Some(dir.as_path()) => session.report.warning(&error),
+        Err(_) => {}
     }
 }
 

@@ -17,7 +17,7 @@ Examples:
   bc integrity restore --from=/mnt/backup --from=/mnt/old /srv srv.jsonl
   bc integrity restore --only=damaged --from=/mnt/backup /srv srv.jsonl
   bc integrity restore /srv srv.jsonl                without a copy, from the parity in srv.parity
-  bc integrity restore --dry-run --removed /srv srv.jsonl            deleted files that parity still has
+  bc integrity restore --dry-run --removed /srv srv.jsonl            list deleted files that parity can restore
 
 The tree is verified first. Damaged and missing files are copied from any source that has them, under the same path or \
 any other name, or computed from parity, and compared with the manifest before they take their place. The damaged file \
@@ -37,11 +37,11 @@ pub struct RestoreArgs {
     /// Parity of the tree, for files that no copy has [default: the directory of 'bc integrity protect', if it exists]
     #[arg(long, value_name = "DIR")]
     pub parity: Option<PathBuf>,
-    /// Also restore files that the manifest no longer lists, from what parity still has of them
+    /// Also restore files that the manifest no longer lists, as far as their parity is still kept
     ///
-    /// Only files that have nothing in their place. They get their content back, but no owner, mode or time. 'bc
-    /// integrity protect --keep-removed' says for how long parity has them. PATH, below ROOT, is a file or a directory;
-    /// without it all are restored. With --dry-run they are listed.
+    /// Only files whose path is free. Their content is restored, but no owner, mode or time. 'bc integrity protect
+    /// --keep-removed' sets how long their parity is kept. PATH, below ROOT, is a file or a directory, by the path that
+    /// it had when its parity was created; without PATH, all are restored. With --dry-run, they are listed.
     #[arg(
         long,
         value_name = "PATH",
@@ -50,7 +50,7 @@ pub struct RestoreArgs {
         default_missing_value = ""
     )]
     pub removed: Vec<OsString>,
-    /// If parity restores only a part of a file, put that beside it, as NAME.partial-DIGEST
+    /// If parity restores only a part of a file, save that part next to it, as NAME.partial-DIGEST
     #[arg(long)]
     pub partial: bool,
     /// Losses to restore, separated by commas: damaged, removed, modified

@@ -3,13 +3,14 @@
 mod args;
 mod output;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
-use bc_copy::{ParityPlace, RestoreEvent, RestoreOptions};
+use bc_copy::{Loss, ParityPlace, RestoreEvent, RestoreOptions};
 use bc_fs::escape;
 use bc_fs::quote::shell_path;
 use bc_integrity::ManifestFile;
+use bc_manifest::time::{describe, parse_rfc3339};
 use bc_parity::manifest_copy;
 use bc_walk::OwnFile;
 use bc_walk::job::ErrorKind;
@@ -17,7 +18,7 @@ use bc_walk::job::ErrorKind;
 use super::job::{WorkError, algorithm_of, open, opened, start, working_shown};
 use super::output::own_files;
 use super::plan::root_check;
-use super::protect::{beside, memory};
+use super::protect::{beside, memory, own_dir, present_dir};
 use crate::files::overlap::Given;
 use crate::parse::environment::state_dir;
 use crate::report::Exit;
@@ -26,11 +27,16 @@ use output::{Reporter, conclude};
 
 pub use args::RestoreArgs;
 
+/// Losses that are restored by default.
+const DEFAULT_LOSSES: [Loss; 2] = [Loss::Damaged, Loss::Removed];
+
 /// Runs `bc integrity restore` from its arguments to its exit code.
 pub fn restore(args: &RestoreArgs) -> Outcome<Exit> {
+    let parity = present_dir(args.parity.as_deref(), &args.manifest);
     let given = Given::inputs([args.manifest.as_os_str()])
         .operands([&args.root])
-        .operands(&args.from);
+        .operands(&args.from)
+        .operands(&parity);
     let mut session = start("restore", &args.common, &given, None)?;
     let manifest = open(&session, &args.manifest).inspect_err(|_| report_copy(&session, args))?;
     let algorithm =
@@ -40,8 +46,9 @@ pub fn restore(args: &RestoreArgs) -> Outcome<Exit> {
     let mut own = own_files(None, &output);
     let named = args.parity.clone().map(ParityPlace::Named);
     let parity = named.or_else(|| beside(&args.manifest).map(ParityPlace::Beside));
-    let dir = parity.as_ref().map(ParityPlace::dir);
-    own.extend(dir.and_then(|dir| OwnFile::at(dir).ok()));
+    own.extend(own_dir(&args.manifest));
+    let named = args.parity.as_ref();
+    own.extend(named.and_then(|dir| OwnFile::at(dir).ok()));
     let mut options = plan(args, &manifest, &own);
     options.parity = parity;
     options.removed = removed(&args.removed).map_err(|what| session.fatal(what))?;
@@ -84,12 +91,58 @@ fn report_copy(session: &Session, args: &RestoreArgs) {
         return;
     }
     if let Some(copy) = manifest_copy(&dir) {
-        let [dir, root, copy] = [dir.as_os_str(), &args.root, copy.as_os_str()]
-            .map(|path| shell_path(path.as_encoded_bytes()));
+        let of = recorded_at(&copy).map(|ns| format!(" of {}", describe(ns)));
         session.report.summary(format!(
-            "its parity has a copy of the manifest that is sound: 'bc integrity restore --parity={dir} {root} {copy}'"
+            "its parity has a copy of the manifest{} that is sound: '{}'",
+            of.unwrap_or_default(),
+            command_with(args, &dir, &copy)
         ));
     }
+}
+
+/// Returns the time when a manifest was made or last updated, in nanoseconds since 1970.
+fn recorded_at(manifest: &Path) -> Option<i64> {
+    let header = ManifestFile::open(manifest).and_then(|manifest| manifest.header());
+    let header = header.ok()?;
+    let updated = header
+        .extra
+        .get("updated_at")
+        .and_then(|time| time.as_str());
+    updated
+        .or(header.created_at.as_deref())
+        .and_then(parse_rfc3339)
+}
+
+/// Returns the same command with another manifest, to be typed.
+fn command_with(args: &RestoreArgs, parity: &Path, manifest: &Path) -> String {
+    let shown = |path: &OsStr| shell_path(path.as_encoded_bytes()).into_owned();
+    let mut command = "bc integrity restore".to_owned();
+    for from in &args.from {
+        command += &format!(" --from={}", shown(from));
+    }
+    command += &format!(" --parity={}", shown(parity.as_os_str()));
+    for removed in &args.removed {
+        command += " --removed";
+        if !removed.is_empty() {
+            command += &format!("={}", shown(removed));
+        }
+    }
+    if args.only[..] != DEFAULT_LOSSES {
+        let only: Vec<&str> = args.only.iter().map(|loss| loss.name()).collect();
+        command += &format!(" --only={}", only.join(","));
+    }
+    let flags = [
+        (args.partial, "partial"),
+        (args.discard_damaged, "discard-damaged"),
+        (args.trust_metadata, "trust-metadata"),
+        (args.dry_run, "dry-run"),
+        (args.force, "force"),
+    ];
+    for (_, flag) in flags.iter().filter(|(is_given, _)| *is_given) {
+        command += &format!(" --{flag}");
+    }
+    let (root, manifest) = (shown(&args.root), shown(manifest.as_os_str()));
+    format!("{command} {root} {manifest}")
 }
 
 /// Returns the paths at or below which removed files are restored: none of them stands for all.

@@ -244,7 +244,7 @@ pub const CASES: &[Case] = &[
         g.bc("integrity protect --parity=m.parity d n.jsonl")
             .code(2)
             .stderr_has("is the parity of 'm.jsonl' of ")
-            .stderr_has("(--adopt)");
+            .stderr_has("('bc integrity protect --adopt')");
         g.bc("integrity protect --adopt --parity=m.parity d n.jsonl")
             .code(0);
         g.bc("integrity protect --parity=m.parity d n.jsonl")

@@ -54,11 +54,16 @@ impl<'a> ParitySource<'a> {
             Error::io(dir, "open directory", &missing)
         };
         let opened = ParityRestore::open(dir, options.manifest)?;
-        Ok(ParitySource::Open(opened.ok_or_else(missing)?))
+        let opened = opened.ok_or_else(missing)?;
+        if opened.is_empty() {
+            let text = "has no parity: not mounted?";
+            return Err(Error::at(ErrorKind::Refused, dir, text));
+        }
+        Ok(ParitySource::Open(opened))
     }
 
     /// Returns the removed files that are asked for as paths to be repaired, of those that have nothing
-    /// in their places.
+    /// in their places; and the paths that are asked for where nothing is, nor was as far as parity knows.
     ///
     /// # Errors
     /// If the parity directory cannot be relied on without a manifest, or memory is short.
@@ -71,34 +76,55 @@ impl<'a> ParitySource<'a> {
         let (Some(asked), ParitySource::Open(parity)) = (&options.removed, self) else {
             return Ok(Vec::new());
         };
-        let is_asked = |path: &[u8]| {
-            asked.is_empty()
-                || asked.iter().any(|asked| {
-                    let below = path.strip_prefix(asked.as_os_str().as_encoded_bytes());
-                    below.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-                })
-        };
+        let is_asked =
+            |path: &[u8]| asked.is_empty() || asked.iter().any(|asked| is_at_or_below(path, asked));
         let known: HashSet<&[u8]> = needs.iter().map(|need| &need.path[..]).collect();
         let mut removed = parity.removed(options.memory)?;
+        let is_known = |asked: &Path| {
+            let mut removed = removed.iter().map(|content| &content.path[..]);
+            is_there(asked.as_os_str().as_encoded_bytes())
+                || removed.any(|path| is_at_or_below(path, asked))
+                || known.iter().any(|path| is_at_or_below(path, asked))
+        };
+        let unknown = asked.iter().filter(|asked| !is_known(asked)).map(|asked| {
+            let path = asked.as_os_str().as_encoded_bytes().to_vec();
+            Need {
+                held_back: Some(NO_PARITY),
+                ..removed_need(Entry::new(path, Kind::File))
+            }
+        });
+        let unknown: Vec<Need> = unknown.collect();
         removed.retain(|content| {
             is_asked(&content.path)
                 && !known.contains(&content.path[..])
                 && !is_there(&content.path)
         });
-        let need = |content: bc_parity::RemovedContent| {
-            let mut entry = Entry::new(content.path.clone(), Kind::File);
+        let removed = removed.into_iter().map(|content| {
+            let mut entry = Entry::new(content.path, Kind::File);
             entry.digest = Some(content.digest);
             entry.size_alone = Some(content.size);
-            Need {
-                recorded_at: content.path.clone(),
-                path: content.path,
-                loss: Loss::Removed,
-                seen: SeenFile::default(),
-                held_back: None,
-                entry,
-            }
-        };
-        Ok(removed.into_iter().map(need).collect())
+            removed_need(entry)
+        });
+        Ok(removed.chain(unknown).collect())
+    }
+}
+
+const NO_PARITY: &str = "parity has no removed file that had this path";
+
+fn is_at_or_below(path: &[u8], dir: &Path) -> bool {
+    let below = path.strip_prefix(dir.as_os_str().as_encoded_bytes());
+    below.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+/// Returns a removed file as a path to be repaired.
+fn removed_need(entry: Entry) -> Need {
+    Need {
+        path: entry.path.clone(),
+        recorded_at: entry.path.clone(),
+        loss: Loss::Removed,
+        seen: SeenFile::default(),
+        held_back: None,
+        entry,
     }
 }
 

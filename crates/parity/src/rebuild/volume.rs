@@ -272,7 +272,7 @@ impl<'a> OpenVolume<'a> {
                 failed = self.judge(&rest, kept.as_ref(), &good, &sources)?;
             }
             let good: Vec<bool> = (0..count).map(|block| is_good(&block)).collect();
-            let parity = self.file.judge(|| self.means.cancel.is_cancelled());
+            let parity = (self.file).judge(&mut |bytes| self.means.spent(bytes));
             self.check()?;
             let erasures = Erasures {
                 data: &good,
@@ -588,6 +588,7 @@ impl<'a> OpenVolume<'a> {
                     VolumeBlock::Data(block) => kept.read(block, from, to).map_err(Stop::Failed),
                     VolumeBlock::Parity(number) => {
                         let read = self.file.columns(number, from, to);
+                        self.means.spent(to.len() as u64);
                         read.map_err(|_| Stop::Unreadable(number))
                     }
                 };
@@ -778,9 +779,7 @@ impl PieceReader {
         };
         match dirfd::read_at(file.as_fd(), to, offset) {
             Ok(count) => {
-                if let Some(rate) = &volume.means.rate {
-                    rate.spend(count as u64, volume.means.cancel);
-                }
+                volume.means.spent(count as u64);
             }
             Err(_) => to.fill(0),
         }
