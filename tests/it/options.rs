@@ -271,7 +271,7 @@ fn metrics_are_as_promtool_wants_them() {
             .args(["check", "metrics"])
             .stdin(text)
             .go();
-        done.code(0).stderr("");
+        done.code(0).stderr_is("");
     }
 }
 
