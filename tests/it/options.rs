@@ -208,8 +208,8 @@ fn metrics() {
 fn metrics_of_all_commands_agree() {
     let t = TestTree::new();
     for side in ["d", "e"] {
-        t.write(&format!("{side}/a"), "abc")
-            .write(&format!("{side}/b"), "abc");
+        t.write(format!("{side}/a"), "abc")
+            .write(format!("{side}/b"), "abc");
     }
     t.bc_line("hash d -o sums").go().code(0);
     t.bc_line("integrity manifest d -o m.jsonl").go().code(0);

@@ -244,15 +244,14 @@ def test_single_entries_are_accepted(hostile: pathlib.Path) -> None:
     accepted = bit_crafts.accept(hostile, "record", [name, "gone"])
     assert accepted.is_written and [change.path for change in accepted] == [name]
     [error] = accepted.errors
-    assert error.filename == "gone" and not accepted.is_complete
+    assert error.path == "gone" and not accepted.is_complete
     assert accepted.read == (1, 2)
     statuses = {change.path: change.status for change in bit_crafts.verify(hostile, "record")}
     assert name not in statuses and statuses["-rf"] == "modified"
     with pytest.raises(bit_crafts.UsageError):
         bit_crafts.accept(hostile, "record", [])
-    with pytest.raises(bit_crafts.RefusedError) as refused:
+    with pytest.raises(bit_crafts.RefusedError):
         bit_crafts.accept("photos", "record", [name])
-    assert "force" in str(refused.value)
 
 
 def test_a_sample_is_verified() -> None:
