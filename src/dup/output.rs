@@ -63,7 +63,7 @@ pub fn end_search(mut session: Session, scan: &Scan, exit: Exit) -> Exit {
     let stats = &scan.stats;
     let metrics = &mut session.metrics;
     metrics.counts([
-        ("files", "Files looked at.", stats.files),
+        ("files", "Files processed.", stats.files),
         ("read_bytes", "Bytes read.", stats.bytes_read),
         (
             "groups",

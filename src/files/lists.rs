@@ -258,7 +258,10 @@ mod tests {
                 "{\"type\":\"header\",\"schema\":1,\"command\":\"verify\"}\n".into(),
                 ListKind::Changes,
             ),
-            ("# HELP bc_files Files hashed.\n".into(), ListKind::Metrics),
+            (
+                "# HELP bc_files Files processed.\n".into(),
+                ListKind::Metrics,
+            ),
             (
                 "{\n  \"applet\": \"hash\",\n  \"command\": \"hash\",\n  \"schema\": 1\n}\n".into(),
                 ListKind::Metrics,

@@ -66,7 +66,7 @@ pub fn run(args: &CheckArgs) -> Outcome<Exit> {
     };
     let (files, bytes) = (progress.files.load(Relaxed), progress.bytes.load(Relaxed));
     session.metrics.counts([
-        ("files", "Files verified.", files),
+        ("files", "Files processed.", files),
         ("read_bytes", "Bytes read.", bytes),
     ]);
     Ok(session.end(exit))

@@ -274,7 +274,7 @@ fn report(hashes: &Hashes, session: &mut Session) {
     ));
     details::read(&session.report, read);
     session.metrics.counts([
-        ("files", "Files hashed.", read.files),
+        ("files", "Files processed.", read.files),
         ("read_bytes", "Bytes read.", read.bytes),
         ("threads", "Worker threads used.", totals.workers as u64),
     ]);

@@ -61,7 +61,7 @@ pub fn run(args: &AcceptArgs) -> Outcome<Exit> {
     };
     conclude(&session, args, &done);
     session.metrics.counts([
-        ("files", "Files read.", done.files_read),
+        ("files", "Files processed.", done.files_read),
         ("read_bytes", "Bytes read.", done.bytes_read),
         ("accepted", "Entries accepted.", done.accepted.len() as u64),
         ("refused", "Paths not accepted.", done.refused.len() as u64),

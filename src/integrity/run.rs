@@ -140,7 +140,7 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
         return Ok(session.end(Exit::Done));
     };
     warn(&session, &verified.problems);
-    count_read(&mut session, &verified.totals, "Files read.");
+    count_read(&mut session, &verified.totals);
     if let Some(times) = plan.read_times {
         count_last_read(&mut session, &verified.last_read, times);
     }
@@ -255,7 +255,7 @@ fn recorded(
         read.merge(created.totals);
         *side = Some(manifest);
     }
-    count_read(session, &read, "Files read.");
+    count_read(session, &read);
     let [old, new] = sides;
     Ok(old.zip(new).map(|(old, new)| ([old, new], read)))
 }
@@ -445,13 +445,12 @@ fn warn(session: &Session, problems: &[PathError]) {
     }
 }
 
-fn count_read(session: &mut Session, totals: &Totals, help: &'static str) {
+fn count_read(session: &mut Session, totals: &Totals) {
     let read = &totals.read;
     details::read(&session.report, read);
     let read_bytes = ("read_bytes", "Bytes read.", read.bytes);
-    session
-        .metrics
-        .counts([("files", help, read.files), read_bytes]);
+    let files = ("files", "Files processed.", read.files);
+    session.metrics.counts([files, read_bytes]);
 }
 
 /// Adds figures of the times at which contents were read last.
@@ -510,7 +509,7 @@ fn report_created(session: &mut Session, created: &Created) {
     ));
     let metrics = &mut session.metrics;
     metrics.count("entries", "Entries recorded.", trailer.entries);
-    count_read(session, &created.totals, "Files hashed.");
+    count_read(session, &created.totals);
 }
 
 fn report_updated(session: &mut Session, updated: &Updated) {
@@ -528,7 +527,7 @@ fn report_updated(session: &mut Session, updated: &Updated) {
         None => "nothing changed; the manifest was left as it is",
     };
     session.report.note(text);
-    count_read(session, &updated.totals, "Files read.");
+    count_read(session, &updated.totals);
 }
 
 fn report_exported(session: &Session, manifest: &[u8], exported: &Exported) {

@@ -1,6 +1,8 @@
 //! Options that all applets share.
 
-use bc_testkit::TestTree;
+use std::collections::{BTreeMap, BTreeSet};
+
+use bc_testkit::{TestTree, exposition, left_out, tool};
 
 use crate::common::{ABC, Bc, EMPTY};
 
@@ -199,6 +201,78 @@ fn metrics() {
         .go()
         .code(2)
         .stderr_has("/nowhere/m: ");
+}
+
+/// A collector that reads the files of several commands takes one text for each name.
+#[test]
+fn metrics_of_all_commands_agree() {
+    let t = TestTree::new();
+    for side in ["d", "e"] {
+        t.write(format!("{side}/a"), "abc")
+            .write(format!("{side}/b"), "abc");
+    }
+    t.bc_line("hash d -o sums").go().code(0);
+    t.bc_line("integrity manifest d -o m.jsonl").go().code(0);
+    let mut helps = BTreeMap::new();
+    for line in [
+        "hash d",
+        "hash check sums",
+        "dup d",
+        "dup dirs d e",
+        "dup unique d --reference=e",
+        "integrity manifest d -o n.jsonl",
+        "integrity verify d m.jsonl",
+        "integrity diff d m.jsonl",
+        "integrity update d m.jsonl",
+        "integrity accept d m.jsonl a",
+        "integrity restore --from=e d m.jsonl",
+        "copy d f",
+        "move f g",
+        "dup prune --action=hardlink --yes d",
+        "dup undo --last",
+    ] {
+        t.bc_line(&format!("{line} --metrics=metrics.prom"))
+            .go()
+            .code(0);
+        let text = String::from_utf8(t.read("metrics.prom")).unwrap();
+        t.remove("metrics.prom");
+        exposition::parse(&text).unwrap_or_else(|error| panic!("{line}: {error}\n{text}"));
+        let mut names = BTreeSet::new();
+        for comment in text.lines().filter_map(|line| line.strip_prefix("# HELP ")) {
+            let (name, help) = comment.split_once(' ').unwrap();
+            assert!(names.insert(name.to_owned()), "{line}: twice {name}");
+            let first = helps.entry(name.to_owned()).or_insert(help.to_owned());
+            assert_eq!(first, help, "{line}: {name}");
+        }
+        assert!(names.contains("bc_exit_code"), "{line}: {text}");
+    }
+}
+
+#[test]
+fn metrics_are_as_promtool_wants_them() {
+    if tool("promtool").is_none() {
+        return left_out("promtool is not installed (Debian's prometheus)");
+    }
+    let t = TestTree::new();
+    t.write("d/a", "abc").write("d/b", "abc");
+    for line in [
+        "hash d",
+        "dup d",
+        "copy d f",
+        "integrity manifest d -o m.jsonl",
+        "integrity verify d m.jsonl",
+    ] {
+        t.bc_line(&format!("{line} --metrics=metrics.prom"))
+            .go()
+            .code(0);
+        let text = t.read("metrics.prom");
+        let done = t
+            .run("promtool")
+            .args(["check", "metrics"])
+            .stdin(text)
+            .go();
+        done.code(0).stderr_is("");
+    }
 }
 
 #[test]

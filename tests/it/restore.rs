@@ -377,7 +377,7 @@ fn a_full_disk() {
     let count = |name: &str| last[name].as_u64().unwrap();
     assert_eq!(
         count("wanted"),
-        count("mended") + count("failed") + count("left")
+        count("repaired") + count("failed") + count("left")
     );
     assert_eq!(
         count("bytes_left"),

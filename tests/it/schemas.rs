@@ -131,7 +131,7 @@ fn comparisons() {
         "restore",
         "integrity restore --format=json --from=backup d m.jsonl",
     );
-    assert!(restored.iter().any(|line| line["type"] == "mended"));
+    assert!(restored.iter().any(|line| line["type"] == "repaired"));
     let missing = check(
         &t,
         "restore",

@@ -53,6 +53,7 @@ from ._manifest import Manifest, read_manifest
 from ._native import Cancel, Hasher
 from ._paths import CopyOptions, Filter, PathArg, PathsArg
 from ._results import (
+    Accepted,
     Change,
     Checked,
     CheckedFile,
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = [
+    "Accepted",
     "BusyError",
     "Cancel",
     "CancelledError",
@@ -147,6 +149,7 @@ __all__ = [
     "Verification",
     "Within",
     "WrittenManifest",
+    "accept",
     "algorithms_available",
     "check",
     "copy",
@@ -404,14 +407,16 @@ def verify(
     *,
     mode: Mode = "strict",
     ignore: Union[str, Iterable[str]] = (),
+    sample: Optional[str] = None,
     force: bool = False,
     threads: Optional[int] = None,
     cancel: Optional[Cancel] = None,
     progress: ProgressArg = None,
 ) -> Verification:
     """Compares a tree with its record. `mode="meta"` reads no content, `"content"` compares nothing
-    else; `ignore` lists fields that do not count, such as `mode`. A tree that looks like an unmounted
-    disk is refused, unless `force` is True.
+    else; `ignore` lists fields that do not count, such as `mode`. With `sample`, such as `"5%"`, only a
+    random part of the files that look unchanged is read, another one in each run. A tree that looks
+    like an unmounted disk is refused, unless `force` is True.
 
     >>> import bit_crafts, os
     >>> _ = bit_crafts.manifest("photos", "photos.jsonl")
@@ -422,7 +427,7 @@ def verify(
     moved c.raw d.raw
     """
     means = call(threads, cancel, progress)
-    job = _native.verify(root, manifest, mode, ignore, force, means)
+    job = _native.verify(root, manifest, mode, ignore, sample, force, means)
     return job.result(reporter(progress))
 
 
@@ -432,6 +437,7 @@ def iter_verify(
     *,
     mode: Mode = "strict",
     ignore: Union[str, Iterable[str]] = (),
+    sample: Optional[str] = None,
     force: bool = False,
     threads: Optional[int] = None,
     cancel: Optional[Cancel] = None,
@@ -449,7 +455,7 @@ def iter_verify(
     False
     """
     means = call(threads, cancel, progress, streams=True)
-    return Stream(_native.verify(root, manifest, mode, ignore, force, means), progress)
+    return Stream(_native.verify(root, manifest, mode, ignore, sample, force, means), progress)
 
 
 def update(
@@ -510,6 +516,35 @@ def iter_update(
     limit = None if max_changed is None else str(max_changed)
     job = _native.update(root, manifest, reread, limit, accept_damaged, force, means)
     return Stream(job, progress)
+
+
+def accept(
+    root: PathArg,
+    manifest: PathArg,
+    paths: PathsArg,
+    *,
+    dry_run: bool = False,
+    force: bool = False,
+    threads: Optional[int] = None,
+    cancel: Optional[Cancel] = None,
+    progress: ProgressArg = None,
+) -> Accepted:
+    """Records files and links as they are now, for example files that `verify` reports as damaged although
+    they are correct. `paths` are relative to `root`, as `verify` returns them. All other records stay as
+    they are. With `dry_run`, nothing is written. `force` permits a directory or disk other than the
+    recorded one.
+
+    >>> import bit_crafts
+    >>> _ = bit_crafts.manifest("photos", "photos.jsonl")
+    >>> with open("photos/a.jpg", "w") as file:
+    ...     _ = file.write("retouched")
+    >>> accepted = bit_crafts.accept("photos", "photos.jsonl", ["a.jpg"])
+    >>> [change.path for change in accepted], accepted.is_written
+    (['a.jpg'], True)
+    """
+    means = call(threads, cancel, progress)
+    job = _native.accept(root, manifest, paths, dry_run, force, means)
+    return job.result(reporter(progress))
 
 
 def diff(

@@ -104,8 +104,17 @@ def manifest(
     call: Call,
 ) -> Job[Any, _results.WrittenManifest]: ...
 def verify(
-    root: PathArg, manifest: PathArg, mode: str, ignore: _Words, force: bool, call: Call
+    root: PathArg,
+    manifest: PathArg,
+    mode: str,
+    ignore: _Words,
+    sample: Optional[str],
+    force: bool,
+    call: Call,
 ) -> Job[_results.Change, _results.Verification]: ...
+def accept(
+    root: PathArg, manifest: PathArg, paths: PathsArg, dry_run: bool, force: bool, call: Call
+) -> Job[Any, _results.Accepted]: ...
 def update(
     root: PathArg,
     manifest: PathArg,

@@ -461,6 +461,25 @@ class Verification:
 
 
 @dataclass(frozen=True)
+class Accepted(Result):
+    """Entries that were recorded as they are now, or would be; paths that were not are among the
+    errors.
+    """
+
+    #: The entries, in order of paths, each with all that changes in its record.
+    changes: Sequence[Change]
+    #: Further names of accepted files, which keep their records.
+    other_names: tuple[str, ...]
+    #: True if the manifest was replaced.
+    is_written: bool
+    #: Number of files read to their end, and of their bytes.
+    read: tuple[int, int]
+
+    def __iter__(self) -> Iterator[Change]:
+        return iter(self.changes)
+
+
+@dataclass(frozen=True)
 class Pruned(Result):
     """Duplicates that were linked, moved or deleted, or would be."""
 

@@ -1,9 +1,9 @@
 //! Records of trees: written, verified, compared, brought up to date.
 
 use bit_crafts::{
-    Change, ChangeLimit, Class, CompareMode, CompareRules, Conclusion, CreateOptions, Damaged,
-    DiffOptions, Fields, ManifestFile, Overwrite, Reread, RootCheck, TreeOptions, UpdateOptions,
-    Verification, VerifyOptions, WrittenManifest, XattrPolicy,
+    AcceptOptions, Acceptance, Change, ChangeLimit, Class, CompareMode, CompareRules, Conclusion,
+    CreateOptions, Damaged, DiffOptions, Fields, ManifestFile, Overwrite, Reread, RootCheck,
+    Sample, TreeOptions, UpdateOptions, Verification, VerifyOptions, WrittenManifest, XattrPolicy,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::items::{Item, Items, ResultClass};
 use crate::job::{Call, Job, Outcome};
 use crate::options::{Filter, Named, WordsArg, choice, either, parsed};
-use crate::paths::{PathArg, bytes_object};
+use crate::paths::{PathArg, PathsArg, bytes_object};
 
 /// Starts `manifest`.
 #[pyfunction]
@@ -35,21 +35,27 @@ pub(crate) fn manifest(
 
 /// Starts `verify`.
 #[pyfunction]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "it has those of the Python function"
+)]
 pub(crate) fn verify(
     py: Python<'_>,
     root: PathArg,
     manifest: PathArg,
     mode: &str,
     ignore: WordsArg,
+    sample: Option<&str>,
     force: bool,
     call: Call,
 ) -> PyResult<Job> {
     let rules = rules(py, mode, &ignore)?;
+    let sample: Option<Sample> = sample.map(|text| parsed(py, text)).transpose()?;
     let check = either(force, [RootCheck::Careful, RootCheck::Forced]);
     Job::start(&call, move |means, each| {
         let manifest = ManifestFile::open_until(&manifest.0, means.cancelled_by())?;
         let verify = VerifyOptions::new(&root.0, &manifest).rules(rules);
-        let verify = verify.root_check(check);
+        let verify = verify.root_check(check).sample(sample);
         match each.is_wanted() {
             true => verify.run_each(means, |change| each.give(change)),
             false => verify.run(means),
@@ -86,6 +92,23 @@ pub(crate) fn update(
             true => update.run_each(means, |change| each.give(change)),
             false => update.run(means),
         }
+    })
+}
+
+/// Starts `accept`.
+#[pyfunction]
+pub(crate) fn accept(
+    root: PathArg,
+    manifest: PathArg,
+    paths: PathsArg,
+    dry_run: bool,
+    force: bool,
+    call: Call,
+) -> PyResult<Job> {
+    let check = either(force, [RootCheck::Careful, RootCheck::Forced]);
+    Job::start(&call, move |means, _| {
+        let accept = AcceptOptions::new(&root.0, &manifest.0, &paths.0);
+        accept.dry_run(dry_run).root_check(check).run(means)
     })
 }
 
@@ -183,6 +206,21 @@ impl Outcome for Verification {
                 refused,
                 (summary.files_read, summary.bytes_read),
             ),
+        )
+    }
+}
+
+impl Outcome for Acceptance {
+    fn object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        static CLASS: ResultClass = ResultClass::new("Accepted");
+        let names = self.other_names.iter().map(|path| bytes_object(py, path));
+        let other_names = PyTuple::new(py, names.collect::<PyResult<Vec<_>>>()?)?;
+        let read = (self.files_read, self.bytes_read);
+        let changes = Items::new(self.accepted);
+        let errors = Items::new(self.refused);
+        CLASS.make(
+            py,
+            (errors, false, changes, other_names, self.is_written, read),
         )
     }
 }

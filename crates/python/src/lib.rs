@@ -55,7 +55,7 @@ mod _native {
     #[pymodule_export]
     use crate::hasher::{Hasher, algorithms};
     #[pymodule_export]
-    use crate::integrity::{diff, manifest, update, verify};
+    use crate::integrity::{accept, diff, manifest, update, verify};
     #[pymodule_export]
     use crate::items::{Items, ItemsIterator};
     #[pymodule_export]

@@ -229,6 +229,45 @@ def test_a_record_is_verified_updated_and_compared(hostile: pathlib.Path) -> Non
         bit_crafts.verify("backup", "record")
 
 
+def test_single_entries_are_accepted(hostile: pathlib.Path) -> None:
+    bit_crafts.manifest(hostile, "record")
+    before = pathlib.Path("record").read_bytes()
+    file = os.path.join(os.fsencode(hostile), b"\xff\xfe")
+    stat = os.stat(file)
+    with open(file, "wb") as out:
+        out.write(b"??")
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    (hostile / "-rf").write_text("edited")
+    name = os.fsdecode(b"\xff\xfe")
+    tried = bit_crafts.accept(hostile, "record", [name], dry_run=True).complete()
+    assert not tried.is_written and pathlib.Path("record").read_bytes() == before
+    accepted = bit_crafts.accept(hostile, "record", [name, "gone"])
+    assert accepted.is_written and [change.path for change in accepted] == [name]
+    [error] = accepted.errors
+    assert error.path == "gone" and not accepted.is_complete
+    assert accepted.read == (1, 2)
+    statuses = {change.path: change.status for change in bit_crafts.verify(hostile, "record")}
+    assert name not in statuses and statuses["-rf"] == "modified"
+    with pytest.raises(bit_crafts.UsageError):
+        bit_crafts.accept(hostile, "record", [])
+    with pytest.raises(bit_crafts.RefusedError):
+        bit_crafts.accept("photos", "record", [name])
+
+
+def test_a_sample_is_verified() -> None:
+    bit_crafts.manifest("photos", "record")
+    for sample, files in [("1%", (0, 1)), ("100%", (3,))]:
+        verified = bit_crafts.verify("photos", "record", sample=sample)
+        assert verified.is_same and verified.read[0] in files
+    with bit_crafts.iter_verify("photos", "record", sample="1%") as changes:
+        assert list(changes) == []
+    for sample in ["0%", "5", "101%", "much"]:
+        with pytest.raises(bit_crafts.UsageError):
+            bit_crafts.verify("photos", "record", sample=sample)
+    with pytest.raises(bit_crafts.UsageError):
+        bit_crafts.verify("photos", "record", mode="meta", sample="5%")
+
+
 def test_a_damaged_file_is_restored() -> None:
     bit_crafts.manifest("photos", "record")
     bit_crafts.copy("photos", "backup").complete()

@@ -151,7 +151,7 @@ pub fn end(mut session: Session, found: &Unique, exit: Exit) -> Exit {
         .sum();
     let unseen: u64 = unseen(found).map(|(count, _)| count).sum();
     session.metrics.counts([
-        ("files", "Files of the PATHs.", found.files + found.empty),
+        ("files", "Files processed.", found.files + found.empty),
         ("read_bytes", "Bytes read.", found.stats.bytes_read),
         ("unique_files", "Files that are nowhere else.", files),
         ("unique_bytes", "Bytes of these.", bytes),

@@ -171,7 +171,7 @@ fn repaired_line(output: &mut Output, repaired: &Repaired<'_>) -> io::Result<()>
 }
 
 fn repaired_object(repaired: &Repaired<'_>) -> Map<String, Value> {
-    let mut object = of_path("mended", repaired.path, repaired.loss);
+    let mut object = of_path("repaired", repaired.path, repaired.loss);
     for (key, path) in [
         ("from", repaired.from),
         ("linked", repaired.linked),
@@ -199,7 +199,7 @@ fn summary(restored: &Restored) -> Map<String, Value> {
     let value = json!({
         "type": "summary",
         "wanted": restored.wanted,
-        "mended": restored.repaired,
+        "repaired": restored.repaired,
         "missing": restored.missing,
         "withheld": restored.withheld,
         "failed": restored.failed,
@@ -221,12 +221,12 @@ fn summary(restored: &Restored) -> Map<String, Value> {
 pub fn conclude(session: &mut Session, restored: &Restored, dry_run: bool) -> Exit {
     let read = &restored.verified.read;
     session.metrics.counts([
-        ("files", "Files read.", read.files),
+        ("files", "Files processed.", read.files),
         ("read_bytes", "Bytes read.", read.bytes),
-        ("restore_wanted", "Paths to be healed.", restored.wanted),
+        ("restore_wanted", "Paths to be repaired.", restored.wanted),
         (
-            "restore_mended",
-            "Paths that were healed.",
+            "restore_repaired",
+            "Paths that were repaired.",
             restored.repaired,
         ),
         (

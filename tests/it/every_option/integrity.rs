@@ -447,9 +447,9 @@ pub const CASES: &[Case] = &[
             .iter()
             .map(|line| line["type"].as_str().unwrap())
             .collect();
-        assert_eq!(types, ["header", "mended", "summary"], "{text}");
+        assert_eq!(types, ["header", "repaired", "summary"], "{text}");
         assert_eq!(lines[1]["from"], "outside/x.c");
-        assert_eq!(lines[2]["mended"], 1);
+        assert_eq!(lines[2]["repaired"], 1);
     }),
     ("integrity restore", "force", |g| {
         g.t.dir("empty");
