@@ -123,7 +123,7 @@ fn json_names_the_volume() {
         .collect();
     assert_eq!(
         (&lines[1]["type"], &lines[1]["from"]),
-        (&"mended".into(), &"m.parity/000001.bcp".into())
+        (&"repaired".into(), &"m.parity/000001.bcp".into())
     );
 }
 

@@ -184,7 +184,7 @@ fn a_removed_file_that_parity_does_not_know_is_reported() {
         (&lines[1]["type"], &lines[1]["reason"]),
         (&"missing".into(), &unknown.into())
     );
-    assert_eq!(lines[2]["type"], "mended");
+    assert_eq!(lines[2]["type"], "repaired");
     assert!(t.read("r/z") == bytes(FILES[4].1, 4));
     // What is back is not asked for in vain, and a directory has what it has.
     for line in [
