@@ -36,7 +36,6 @@ const LIBRARIES: &[&str] = &[
     "bc-integrity",
     "bc-copy",
     "bc-fleet",
-    "bc-parity",
 ];
 
 /// Crate that re-exports all of them, in the words of its users: the verbs are those of the crates

@@ -57,7 +57,6 @@ const ENGINES: &[&str] = &[
     "bc-integrity",
     "bc-copy",
     "bc-fleet",
-    "bc-parity",
 ];
 
 /// Arrows point one way.
@@ -119,11 +118,6 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "bc-copy",
-        licence: GPL,
-        may_use: &[BASE, &["bc-hash", "bc-integrity", "bc-parity"]],
-    },
-    Rule {
-        package: "bc-parity",
         licence: GPL,
         may_use: &[BASE, &["bc-hash", "bc-integrity"]],
     },
