@@ -458,7 +458,7 @@ fn count_last_read(session: &mut Session, last: &LastRead, times: ReadTimes) {
         bytes => last.recent_bytes as f64 / bytes as f64,
     };
     metrics.set(
-        "read_30_days_ratio",
+        "recently_read_ratio",
         "Share of the bytes whose content was read within the last 30 days.",
         share,
     );

@@ -423,7 +423,7 @@ fn times_of_reading(t: &TestTree, line: &str) -> (f64, f64, f64) {
     (
         value("bc_oldest_read_timestamp_seconds"),
         value("bc_oldest_read_age_seconds"),
-        value("bc_read_30_days_ratio"),
+        value("bc_recently_read_ratio"),
     )
 }
 

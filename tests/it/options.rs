@@ -203,7 +203,8 @@ fn metrics() {
         .stderr_has("/nowhere/m: ");
 }
 
-/// A collector that reads the files of several commands takes one text for each name.
+/// A collector that reads the files of several commands takes one text for each name. Prometheus' own
+/// tool has no complaint, where it is installed.
 #[test]
 fn metrics_of_all_commands_agree() {
     let t = TestTree::new();
@@ -213,6 +214,10 @@ fn metrics_of_all_commands_agree() {
     }
     t.bc_line("hash d -o sums").go().code(0);
     t.bc_line("integrity manifest d -o m.jsonl").go().code(0);
+    let has_promtool = tool("promtool").is_some();
+    if !has_promtool {
+        left_out("promtool is not installed (Debian's prometheus)");
+    }
     let mut helps = BTreeMap::new();
     for line in [
         "hash d",
@@ -245,33 +250,10 @@ fn metrics_of_all_commands_agree() {
             assert_eq!(first, help, "{line}: {name}");
         }
         assert!(names.contains("bc_exit_code"), "{line}: {text}");
-    }
-}
-
-#[test]
-fn metrics_are_as_promtool_wants_them() {
-    if tool("promtool").is_none() {
-        return left_out("promtool is not installed (Debian's prometheus)");
-    }
-    let t = TestTree::new();
-    t.write("d/a", "abc").write("d/b", "abc");
-    for line in [
-        "hash d",
-        "dup d",
-        "copy d f",
-        "integrity manifest d -o m.jsonl",
-        "integrity verify d m.jsonl",
-    ] {
-        t.bc_line(&format!("{line} --metrics=metrics.prom"))
-            .go()
-            .code(0);
-        let text = t.read("metrics.prom");
-        let done = t
-            .run("promtool")
-            .args(["check", "metrics"])
-            .stdin(text)
-            .go();
-        done.code(0).stderr_is("");
+        if has_promtool {
+            let check = t.run("promtool").args(["check", "metrics"]);
+            check.stdin(text).go().code(0).stderr_is("");
+        }
     }
 }
 
