@@ -116,8 +116,8 @@ pub mod recipes;
 #[doc(inline)]
 pub use bc_copy::{
     Copied, CopyOptions, CopyReport, Durability, Event, Loss, MANIFEST_NAME, ManifestPlace,
-    MissingPath, MoveOptions, MoveReport, Moved, OnConflict, Preserve, ReadBack, RepairedPath,
-    RestoreOptions, RestoreOutcome, RestoreReport, Target, When, Why,
+    MissingPath, MoveOptions, MoveReport, Moved, OnConflict, ParityPlace, Preserve, ReadBack,
+    RepairedPath, RestoreOptions, RestoreOutcome, RestoreReport, Target, When, Why,
 };
 #[doc(inline)]
 pub use bc_digest::{

@@ -12,6 +12,7 @@ use bc_walk::Shard;
 use clap::{Args, Parser, Subcommand};
 
 use super::output::DifferencesFormat;
+use super::protect::ProtectArgs;
 use super::restore::RestoreArgs;
 use crate::parse::args::{Common, Configurable, WalkArgs, one_of};
 
@@ -21,6 +22,7 @@ Examples:
   bc integrity verify /srv /var/lib/bc/srv.jsonl.zst
   bc integrity update --reread=5% /srv /var/lib/bc/srv.jsonl.zst
   bc integrity diff monday.jsonl friday.jsonl
+  bc integrity protect /srv /var/lib/bc/srv.jsonl.zst
   bc integrity restore --from=/mnt/backup /srv /var/lib/bc/srv.jsonl.zst
 
 Exit codes: 0 nothing differs, 1 something differs or could not be read, 2 usage error or the request was refused \
@@ -53,7 +55,9 @@ pub enum IntegrityCommand {
     Export(Box<ExportArgs>),
     /// Create a manifest from a file of another tool
     Import(Box<ImportArgs>),
-    /// Repair a tree from copies of it
+    /// Make parity, from which damage is repaired without a copy
+    Protect(Box<ProtectArgs>),
+    /// Repair a tree from copies of it, or from its parity
     Restore(Box<RestoreArgs>),
     /// Merge the partial manifests made with --shard
     Merge(Box<MergeArgs>),
@@ -210,8 +214,9 @@ Examples:
   bc integrity update --reread=10m /srv srv.jsonl    also re-read for 10 minutes
   bc integrity update --reread=20G /srv srv.jsonl    or 20 GiB, or 5%
   bc integrity update -q --reread=30m --max-changed=10% /srv srv.jsonl
+  bc integrity update --protect /srv srv.jsonl       also create parity
 
-The last example is for timers: it prints only damaged and unreadable entries, and records nothing if more than a \
+The example with -q is for timers: it prints only damaged and unreadable entries, and records nothing if more than a \
 tenth of the entries changed.")]
 pub struct UpdateArgs {
     /// Output format: text or json, as for verify and diff
@@ -245,6 +250,14 @@ pub struct UpdateArgs {
     /// 'bc integrity accept' does so for single files.
     #[arg(long)]
     pub accept_damaged: bool,
+    /// Create parity for new and edited content, as 'bc integrity protect' does, once it is recorded
+    ///
+    /// An update that --max-changed stops creates none. Parity that could still repair something stays.
+    #[arg(long)]
+    pub protect: bool,
+    /// Directory of that parity, which must already contain some [default: that of 'bc integrity protect']
+    #[arg(long, value_name = "DIR", requires = "protect")]
+    pub parity: Option<PathBuf>,
     /// Accept a truncated manifest, and continue if the root or a disk below it seems to be unmounted or
     /// replaced by another one
     #[arg(long)]

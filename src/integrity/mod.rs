@@ -7,6 +7,7 @@ mod job;
 mod merge;
 mod output;
 mod plan;
+mod protect;
 mod restore;
 mod run;
 mod sql;
@@ -38,6 +39,7 @@ pub fn only(name: &str) -> Option<clap::Command> {
         "verify" => args::VerifyArgs::augment_args(command),
         "diff" => args::DiffArgs::augment_args(command),
         "update" => args::UpdateArgs::augment_args(command),
+        "protect" => protect::ProtectArgs::augment_args(command),
         "accept" => args::AcceptArgs::augment_args(command),
         "restore" => restore::RestoreArgs::augment_args(command),
         "export" => args::ExportArgs::augment_args(command),
@@ -59,6 +61,7 @@ pub fn run(mut matches: clap::ArgMatches) -> Exit {
         IntegrityCommand::Verify(args) => run::verify(args),
         IntegrityCommand::Diff(args) => run::diff(args),
         IntegrityCommand::Update(args) => run::update(args),
+        IntegrityCommand::Protect(args) => protect::protect(args),
         IntegrityCommand::Accept(args) => accept::run(args),
         IntegrityCommand::Restore(args) => restore::restore(args),
         IntegrityCommand::Export(args) => run::export(args),

@@ -17,6 +17,7 @@ use bc_integrity::{
     Created, Damaged, Exported, LastRead, ManifestFile, MassChange, ReadTimes, Updated,
 };
 use bc_walk::OwnFile;
+use bc_walk::job::path_of;
 
 use super::args::{DiffArgs, ExportArgs, ImportArgs, ManifestArgs, UpdateArgs, VerifyArgs};
 use super::job::{
@@ -25,6 +26,7 @@ use super::job::{
 };
 use super::output::{Changes, Marked, conclude, own_files, write_manifest};
 use super::plan;
+use super::protect::{own_dir, present_dir, protect_updated, report_stale};
 use crate::files::input::{Input, is_stdin};
 use crate::files::lists::ListKind;
 use crate::files::output::{Output, is_readable_again};
@@ -47,6 +49,7 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     let mut output = opened_manifest(&session, file)?;
     let recorded = record(args, &output, &session)?;
     plan.leave_out = own_files(file, &output);
+    plan.leave_out.extend(file.and_then(own_dir));
     let resume = recorded.as_ref().map(|recorded| &recorded.resume);
     let journal = resume.and_then(|resume| resume.own_file());
     plan.leave_out.extend(journal);
@@ -113,7 +116,8 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
     let algorithm = algorithm_of(&session, &manifest)?;
     report_rules(&session, &[&manifest], plan.rules);
     let mut output = args.format.of(opened(&session, file)?);
-    let own = own_files(file, &output);
+    let mut own = own_files(file, &output);
+    own.extend(own_dir(&args.manifest));
     plan.leave_out = &own;
     let mut report = Changes::new(&mut output, args.format);
     report.manifests(&[&manifest]);
@@ -154,6 +158,7 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
         let text = "--force accepts disks that seem unmounted as they are found";
         session.report.summary(text);
     }
+    report_stale(&session, &args.manifest);
     Ok(session.end(exit))
 }
 
@@ -232,6 +237,8 @@ fn recorded(
     let mut like = plan::recording(args, manifest, session)?;
     like.leave_out = own;
     (like.leave_out).extend(manifest.and_then(ManifestFile::own_file));
+    let parity = manifest.and_then(|manifest| own_dir(&path_of(manifest.name())));
+    (like.leave_out).extend(parity);
     for (root, side) in [&args.old, &args.new].into_iter().zip(&mut sides) {
         if side.is_some() {
             continue;
@@ -254,7 +261,8 @@ fn recorded(
 }
 
 pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
-    let given = Given::default().operands([&args.root]);
+    let parity = present_dir(args.parity.as_deref(), &args.manifest);
+    let given = Given::default().operands([&args.root]).operands(&parity);
     let mut session = start("update", &args.common, &given, Some(&args.manifest))?;
     // Replacing it was asked for; an appending stdout would spoil it before.
     session.spare(&Given::inputs([args.manifest.as_os_str()]), None)?;
@@ -267,7 +275,8 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
         ChangeFormat::Json => opened(&session, None)?.json(),
         _ => opened(&session, None)?,
     };
-    let own = own_files(None, &output);
+    let mut own = own_files(None, &output);
+    own.extend(own_dir(&args.manifest));
     plan.leave_out = &own;
     let report = RefCell::new(ChangeReport::new(Marked(&mut output), args.format));
     let updated = working(&session, Some(algorithm), "update", |work| {
@@ -313,7 +322,15 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
             report_refused(&session, args, &refused);
             exit.worst(Exit::Differs)
         }
-        None => exit,
+        None if args.protect => {
+            // The update is done, and its figures are to be written whatever became of parity.
+            let protected = protect_updated(&mut session, args).unwrap_or_else(|fatal| fatal);
+            exit.worst(protected)
+        }
+        None => {
+            report_stale(&session, &args.manifest);
+            exit
+        }
     };
     Ok(session.end(exit))
 }

@@ -96,6 +96,26 @@ fn is_beyond(text: &str) -> bool {
     is_date || unit.len() < text.len() && span(&format!("1{unit}")).is_some()
 }
 
+/// A span of time, such as `30d`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct TimeSpan(i64);
+
+impl TimeSpan {
+    /// Returns the span in nanoseconds.
+    pub fn ns(self) -> i64 {
+        self.0
+    }
+}
+
+impl FromStr for TimeSpan {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<TimeSpan, String> {
+        let wrong = || format!("'{text}' is no span of time, such as 30d, 12h or 2w");
+        span(text).map(TimeSpan).ok_or_else(wrong)
+    }
+}
+
 /// Reads a number and its unit, as nanoseconds.
 fn span(text: &str) -> Option<i64> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;

@@ -183,6 +183,7 @@ fn unless(text: String, setting: Option<Setting>) -> String {
         Some(Setting::Manifest) => "--manifest=FILE names another place",
         Some(Setting::Exclude) => "--exclude leaves it out",
         Some(Setting::AllowLossy) => "--allow-lossy moves them all the same",
+        Some(Setting::Adopt) => "'bc integrity protect --adopt'",
         _ => return text,
     };
     format!("{text} ({option})")

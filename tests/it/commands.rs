@@ -55,7 +55,7 @@ pub const SAMPLES: &[Sample] = &[
 ];
 
 /// Commands whose results are not printed.
-pub const SILENT: &[&str] = &["install"];
+pub const SILENT: &[&str] = &["install", "integrity protect"];
 
 /// A small tree for the samples. `fill` puts more into `r`, whose files `r/twin` and `r/twin2`
 /// are alike; everything is recorded, then `change` is called and the rest recorded.

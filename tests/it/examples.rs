@@ -169,6 +169,22 @@ const CASES: &[Case] = &[
         }
         e.run("part2 part1", "").code(0).stderr_is("6 entries\n");
     }),
+    ("bc-parity", "protect_tree", |e| {
+        e.t.write("r/a", "abc").write("r/b", "other");
+        e.t.bc_line("integrity manifest --quiet --output=m.jsonl r")
+            .go()
+            .code(0);
+        e.run("r m.jsonl", "")
+            .code(0)
+            .stdout_is("parity for 8 bytes, 1 volumes in all\n");
+        e.t.write("r/c", "later");
+        e.t.bc_line("integrity update --quiet r m.jsonl").go();
+        e.t.write("r/c", "edited");
+        e.run("r m.jsonl", "")
+            .code(1)
+            .stderr_has("r/c")
+            .stderr_has("some files have no parity");
+    }),
 ];
 
 #[test]

@@ -321,6 +321,8 @@ fn a_slip_in_the_first_word_is_answered() {
         ("backup dir to", "'bc copy'"),
         ("compare dir to", "'bc integrity diff' for trees or"),
         ("repair dir", "'bc integrity restore'"),
+        ("protect dir MANIFEST", "'bc integrity protect'"),
+        ("par2 create f", "'bc integrity protect'"),
         ("rsync -a dir to", "'bc copy'"),
         ("verify dir MANIFEST", "'bc integrity verify'"),
         ("sha256sum f", "'bc hash --type=sha256'"),

@@ -94,7 +94,7 @@ fn value(option: &Value) -> String {
         .unwrap_or_else(|| match option["value_name"].as_str().unwrap() {
             "ALG[,ALG...]" | "ALG" => "sha256".to_owned(),
             "SIZE" => "1G".to_owned(),
-            "PART" => "5%".to_owned(),
+            "PART" | "P%" => "5%".to_owned(),
             "FILE" => format!("{}.file", long(option)),
             _ => "1".to_owned(),
         })
@@ -109,7 +109,7 @@ fn line(applet: &str, command: &str) -> String {
         ("dup", "unique") => "e --reference=d",
         ("dup", "prune") => "--action=hardlink --dry-run d",
         ("dup", "undo") => "--dry-run steps",
-        ("integrity", "verify" | "update" | "restore") => "d m.jsonl",
+        ("integrity", "verify" | "update" | "restore" | "protect") => "d m.jsonl",
         ("integrity", "accept") => "d m.jsonl a",
         ("integrity", "diff") => "m.jsonl m.jsonl",
         ("integrity", "export") => "--format=gnu m.jsonl",

@@ -29,6 +29,8 @@ fn deleted(t: &TestTree) {
 fn bytes_take_their_time() {
     let t = tree();
     t.bc_line("integrity manifest -o m r").go().code(0);
+    let protect = "integrity protect --redundancy=100% r m";
+    t.bc_line(protect).go().code(0);
     deleted(&t);
     // All but the last pieces are paid for before the run ends, so two of three files at least take
     // a second; what takes longer is the machine's affair.
@@ -36,6 +38,7 @@ fn bytes_take_their_time() {
         "hash --rate=100K r",
         "hash --rate=100K --io=sync --threads=4 r",
         "integrity verify --rate=100K r m",
+        "integrity protect --check --rate=100K r m",
         "copy --rate=100K r out",
         // It reads what it compares, and the copy that it makes.
         "dup undo --rate=200K ../j",
@@ -58,6 +61,8 @@ fn waiting_ends_with_a_signal() {
     let t = tree();
     t.write("s/a", t.read("r/a")).write("s/b", t.read("r/b"));
     t.bc_line("integrity manifest -o m r").go().code(0);
+    let protect = "integrity protect --redundancy=100% r m";
+    t.bc_line(protect).go().code(0);
     deleted(&t);
     for line in [
         "dup undo --rate=1 ../j",
@@ -66,6 +71,8 @@ fn waiting_ends_with_a_signal() {
         "integrity verify --rate=1 r m",
         "integrity update --rate=1 --reread=100% r m",
         "integrity diff --rate=1 r s",
+        "integrity protect --rate=1 --parity=other.parity r m",
+        "integrity protect --check --rate=1 r m",
         "dup scan --rate=1 r s",
         "copy --rate=1 r out",
     ] {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::common::Bc;
 
-fn schema(name: &str) -> Value {
+pub fn schema(name: &str) -> Value {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     let places = ["crates/manifest/schema", "src/schema"];
     let paths = places.map(|place| dir.join(place).join(format!("{name}-v1.schema.json")));

@@ -155,6 +155,15 @@ fn a_tree_is_repaired_as_the_guide_shows() {
     walk_through("The guide", steps);
 }
 
+/// "Damage a file and repair it".
+#[test]
+fn a_tree_is_repaired_from_parity_as_the_guide_shows() {
+    let blocks = blocks_of(include_str!("../../src/guide/parity.md"), "console");
+    let steps: Vec<Step> = blocks.iter().flat_map(|block| steps(block)).collect();
+    assert!(steps.len() >= 6, "{} commands", steps.len());
+    walk_through("The guide", steps);
+}
+
 #[test]
 fn patterns() {
     assert!(fits("abc", "abc") && !fits("abc", "abcd") && !fits("abc", "ab"));

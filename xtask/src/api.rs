@@ -36,6 +36,7 @@ const LIBRARIES: &[&str] = &[
     "bc-integrity",
     "bc-copy",
     "bc-fleet",
+    "bc-parity",
 ];
 
 /// Crate that re-exports all of them, in the words of its users: the verbs are those of the crates

@@ -15,6 +15,7 @@ mod machine;
 mod markdown;
 mod measure;
 mod memory;
+mod parity;
 mod peers;
 mod place;
 mod readme;
@@ -45,6 +46,9 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     if args.takes("scale") {
         return scale::run(args);
     }
+    if args.takes("parity") {
+        return parity::run(args);
+    }
     let runs = usize::try_from(args.number("--runs", RUNS)?)?.max(1);
     let tree = args.option("--dir")?;
     let copies = args.option("--copies")?;
@@ -71,7 +75,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     .contains(&area.as_str())
     {
         bail!(
-            "bench needs one of hash, dup, integrity, copy, shapes, waiting, all, draw, scale, not {area:?}"
+            "bench needs one of hash, dup, integrity, copy, shapes, waiting, all, draw, scale, parity, not {area:?}"
         );
     }
     // Trees that wait are laid, small as they have to be.

@@ -21,6 +21,9 @@ cargo xtask COMMAND
   bench scale [--files N,N,...] [--layout tree|flat|deep] [--dir D] [--only WORD] [--bc FILE]
       [--record FILE]
       time and peak memory of every job over trees of very many tiny files, made below --dir
+  bench parity [--dir D] [--tree D] [--only WORD] [--runs N] [--bc FILE]
+      protect, protect again and restore from parity, beside par2, over trees made below --dir and
+      the linux dataset (or --tree): seconds and peak memory as Markdown
   filesystems [--quick] [--only NAME,...] [--list] [--json] [--scratch D] [--bc FILE]
       as root: every promise on every file system that can be mounted here (images, overlays,
       FUSE, a server on 127.0.0.1), in a mount namespace of its own; exit 1 on any difference

@@ -57,6 +57,7 @@ const ENGINES: &[&str] = &[
     "bc-integrity",
     "bc-copy",
     "bc-fleet",
+    "bc-parity",
 ];
 
 /// Arrows point one way.
@@ -118,6 +119,11 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "bc-copy",
+        licence: GPL,
+        may_use: &[BASE, &["bc-hash", "bc-integrity", "bc-parity"]],
+    },
+    Rule {
+        package: "bc-parity",
         licence: GPL,
         may_use: &[BASE, &["bc-hash", "bc-integrity"]],
     },

@@ -105,7 +105,7 @@ pub use options::{
     CopyOptions, Durability, MANIFEST_NAME, ManifestPlace, OnConflict, Preserve, ReadBack, Target,
     When,
 };
-pub use restore::{Loss, RestoreOptions};
+pub use restore::{Loss, ParityPlace, RestoreOptions};
 /// Internal to bit-crafts, without a promise of stability.
 #[doc(hidden)]
 pub use restore::{Repaired, RestoreEvent, RestoreObserver, Restored, restore};

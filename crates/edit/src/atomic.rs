@@ -234,8 +234,18 @@ impl AtomicFile {
     /// is believed later because only its owner can have written it. Where it replaces a file, that
     /// file's mode was chosen by its user, and stays.
     pub fn only_owner_writes(&self) {
+        self.deny(0o022);
+    }
+
+    /// Removes all permissions of group and others, as [`only_owner_writes`](Self::only_owner_writes)
+    /// does: for a file that gives away what is in others.
+    pub fn only_owner_reads(&self) {
+        self.deny(0o077);
+    }
+
+    fn deny(&self, permissions: u32) {
         if let (true, Ok(meta)) = (self.is_new, self.file.metadata()) {
-            let mode = Mode::from_raw_mode(meta.mode() & 0o7777 & !0o022);
+            let mode = Mode::from_raw_mode(meta.mode() & 0o7777 & !permissions);
             // Not every file system has modes.
             let _ = Subject::open(self.file.as_fd()).chmod(mode);
         }

@@ -47,6 +47,25 @@ impl Place {
         Place::find_at(target.as_ref())
     }
 
+    /// Makes the place of a name in an open directory, whatever it leads to: a link there is replaced
+    /// or refused, not followed.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a name with a slash, or none at all; those of `dup`; as of
+    /// [`find`](Self::find) for another user's file in a directory where others may write.
+    pub fn within(directory: impl AsFd, name: impl AsRef<OsStr>) -> io::Result<Place> {
+        let name = name.as_ref();
+        if name.is_empty() || name.as_bytes().contains(&b'/') || name == "." || name == ".." {
+            return Err(Errno::INVAL.into());
+        }
+        let place = Place {
+            directory: directory.as_fd().try_clone_to_owned()?,
+            name: name.to_owned(),
+        };
+        place.existing()?;
+        Ok(place)
+    }
+
     fn find_at(target: &Path) -> io::Result<Place> {
         let mut directory = start(target.as_os_str())?;
         let mut rest = components(target.as_os_str());

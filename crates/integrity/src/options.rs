@@ -268,6 +268,17 @@ pub struct Job {
     pub memory: u64,
 }
 
+impl Job {
+    /// Makes the amount of a job that walks no tree.
+    pub fn new(files: u64, bytes: u64, memory: u64) -> Job {
+        Job {
+            files,
+            bytes: Some(bytes),
+            memory,
+        }
+    }
+}
+
 /// Way of reading.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

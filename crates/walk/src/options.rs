@@ -226,7 +226,8 @@ pub struct WalkOptions {
     pub file_stats: FileStats,
     /// Kinds of entries to list.
     pub entries: Entries,
-    /// Files to leave out, such as the one that the result is written to.
+    /// Files to leave out, such as the one that the result is written to. Directories are left out,
+    /// too, where entries of all kinds are listed, with their metadata.
     pub leave_out: Vec<OwnFile>,
     /// Treatment of files that are named more than once.
     pub spellings: Spellings,

@@ -1,5 +1,6 @@
 //! Output of `bc integrity restore`: a line for each path, in words or JSON, and the totals.
 
+use std::ffi::OsStr;
 use std::io::{self, Write};
 
 use bc_copy::{Loss, Repaired, RestoreEvent, RestoreOptions, Restored};
@@ -59,7 +60,7 @@ impl<'a> Reporter<'a> {
         });
     }
 
-    /// Writes the header in JSON, with manifest, root and copies; the text format has none.
+    /// Writes the header in JSON, with manifest, root, copies and parity; the text format has none.
     pub fn begin(&self, options: &RestoreOptions<'_>, algorithm: Algorithm) {
         if self.format != RestoreFormat::Json {
             return;
@@ -69,9 +70,17 @@ impl<'a> Reporter<'a> {
         header.insert("command".into(), "restore".into());
         insert_bytes(&mut header, "manifest", options.manifest.name());
         insert_bytes(&mut header, "root", options.root.as_encoded_bytes());
-        let from = options.from.iter();
-        let from = from.map(|path| json!(JsonPath::new(path.as_encoded_bytes())));
+        let shown = |path: &OsStr| json!(JsonPath::new(path.as_encoded_bytes()));
+        let from = options.from.iter().map(|path| shown(path));
         header.insert("from".into(), from.collect());
+        if let Some(parity) = &options.parity {
+            let dir = parity.dir().as_os_str().as_encoded_bytes();
+            insert_bytes(&mut header, "parity", dir);
+        }
+        if let Some(removed) = &options.removed {
+            let removed = removed.iter().map(|path| shown(path.as_os_str()));
+            header.insert("removed".into(), removed.collect());
+        }
         header.insert("algorithm".into(), algorithm.name().into());
         header.insert("dry_run".into(), options.dry_run.into());
         self.object(&header);
@@ -106,6 +115,16 @@ impl<'a> Reporter<'a> {
                     object.insert("error".into(), error.into());
                     self.object(&object);
                 }
+            }
+            (RestoreEvent::Partial { path, part }, RestoreFormat::Text) => {
+                let (path, part) = (escape(path), escape(part));
+                report.warning(format!("{path}: what could be restored of it is {part}"));
+            }
+            (RestoreEvent::Partial { path, part }, RestoreFormat::Json) => {
+                let mut object = object("partial");
+                insert_bytes(&mut object, "path", path);
+                insert_bytes(&mut object, "part", part);
+                self.object(&object);
             }
             (RestoreEvent::Unread(error), _) => report.problem(error),
             (RestoreEvent::Incomplete(error) | RestoreEvent::Unreadable(error), _) => {

@@ -154,7 +154,11 @@ pub const FIRST_WORDS: &[(&str, &str)] = &[
     ("accept", "bc integrity accept"),
     ("export", "bc integrity export"),
     ("import", "bc integrity import"),
-    ("restore repair heal", "bc integrity restore"),
+    ("restore repair heal par2repair", "bc integrity restore"),
+    (
+        "protect parity par2 par2create snapraid",
+        "bc integrity protect",
+    ),
     ("merge", "bc integrity merge"),
     ("sql", "bc integrity sql"),
     ("mtree aide chkbit", "bc integrity"),

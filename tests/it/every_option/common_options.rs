@@ -113,6 +113,14 @@ pub const COMMANDS: &[Command] = &[
         "integrity update --reread=100% d m.jsonl",
         "integrity update d none",
     )),
+    chatty(
+        reading(command(
+            "integrity protect",
+            "integrity protect d m.jsonl",
+            "integrity protect d none",
+        )),
+        "integrity protect d m.jsonl",
+    ),
     reading(command(
         "integrity accept",
         "integrity accept d m.jsonl a.c",

@@ -206,6 +206,141 @@ pub const CASES: &[Case] = &[
             .code(0)
             .stderr_has("truncated");
     }),
+    ("integrity update", "protect", |g| {
+        g.t.write("d/new", "new");
+        g.bc("integrity update --protect d m.jsonl")
+            .code(0)
+            .stderr_has("1 volume written");
+        g.t.remove("d/new");
+        g.bc("integrity restore d m.jsonl")
+            .code(0)
+            .stdout_has("+ new: from m.parity/000001.bcp");
+    }),
+    ("integrity protect", "redundancy", |g| {
+        g.t.write("d/large", vec![7; 1 << 20]);
+        g.bc("integrity update d m.jsonl").code(0);
+        let len = |redundancy| {
+            g.bc(&format!(
+                "integrity protect --redundancy={redundancy} --parity=p{redundancy} d m.jsonl"
+            ))
+            .code(0);
+            g.t.read(format!("p{redundancy}/000001.bcp")).len()
+        };
+        assert!(len("50%") > 4 * len("10%"));
+        g.bc("integrity protect --redundancy=101% d m.jsonl")
+            .code(2)
+            .stderr_has("from 0.001% to 100%");
+    }),
+    ("integrity protect", "parity", |g| {
+        g.bc("integrity protect --parity=deep/er d m.jsonl")
+            .code(2)
+            .stderr_has("deep/er: open directory: No such file");
+        g.bc("integrity protect --parity=other d m.jsonl").code(0);
+        assert!(g.t.exists("other/000001.bcp") && !g.t.exists("m.parity"));
+    }),
+    ("integrity protect", "adopt", |g| {
+        g.bc("integrity protect d m.jsonl").code(0);
+        std::fs::rename(g.t.join("m.jsonl"), g.t.join("n.jsonl")).unwrap();
+        g.bc("integrity protect --parity=m.parity d n.jsonl")
+            .code(2)
+            .stderr_has("is the parity of 'm.jsonl' of ")
+            .stderr_has("('bc integrity protect --adopt')");
+        g.bc("integrity protect --adopt --parity=m.parity d n.jsonl")
+            .code(0);
+        g.bc("integrity protect --parity=m.parity d n.jsonl")
+            .code(0);
+    }),
+    ("integrity update", "parity", |g| {
+        g.bc("integrity update --protect --parity=p d m.jsonl")
+            .code(2)
+            .stderr_has("p: open directory: No such file");
+        g.bc("integrity protect --parity=p d m.jsonl").code(0);
+        g.t.write("d/new", "new");
+        g.bc("integrity update --protect --parity=p d m.jsonl")
+            .code(0)
+            .stderr_has("1 volume written");
+        assert!(!g.t.exists("m.parity"));
+        g.bc("integrity update --parity=p d m.jsonl").code(2);
+    }),
+    ("integrity protect", "volume", |g| {
+        g.t.write(
+            "d/large",
+            (0..1_u32 << 16)
+                .flat_map(u32::to_le_bytes)
+                .collect::<Vec<u8>>(),
+        );
+        g.bc("integrity update d m.jsonl").code(0);
+        g.bc("integrity protect --volume=128K d m.jsonl")
+            .code(2)
+            .stderr_has("larger volumes are needed");
+        g.bc("integrity protect --volume=128K --redundancy=50% d m.jsonl")
+            .code(0);
+        assert!(g.t.exists("m.parity/000003.bcp"));
+        g.bc("integrity protect --volume=1K d m.jsonl")
+            .code(2)
+            .stderr_has("from 128 KiB to 2 GiB");
+    }),
+    ("integrity protect", "keep-removed", |g| {
+        g.t.write("d/only", "nowhere else");
+        g.bc("integrity update --protect d m.jsonl").code(0);
+        g.t.remove("d/only");
+        g.bc("integrity update d m.jsonl").code(0);
+        g.bc("integrity protect d m.jsonl")
+            .code(0)
+            .stderr_has("no longer recorded, such as that of only");
+        assert!(g.t.exists("m.parity/000001.bcp"));
+        g.bc("integrity protect --keep-removed=0d d m.jsonl")
+            .code(0);
+        assert!(!g.t.exists("m.parity/000001.bcp"));
+        g.bc("integrity protect --keep-removed=long d m.jsonl")
+            .code(2)
+            .stderr_has("'long' is no span of time");
+    }),
+    ("integrity protect", "check", |g| {
+        g.bc("integrity protect --check d m.jsonl")
+            .code(1)
+            .stderr_has("without parity");
+        g.bc("integrity protect d m.jsonl").code(0);
+        g.bc("integrity protect --check d m.jsonl")
+            .code(0)
+            .stdout_has("000001.bcp: ");
+    }),
+    ("integrity protect", "dry-run", |g| {
+        g.bc("integrity protect --dry-run d m.jsonl")
+            .code(0)
+            .stderr_has("would be written");
+        assert!(!g.t.exists("m.parity"));
+    }),
+    ("integrity restore", "parity", |g| {
+        g.bc("integrity protect --parity=p d m.jsonl").code(0);
+        g.damage("d/a.c");
+        g.bc("integrity restore d m.jsonl").code(1);
+        g.bc("integrity restore --parity=p d m.jsonl")
+            .code(0)
+            .stdout_has("+ a.c: from p/000001.bcp");
+    }),
+    ("integrity restore", "partial", |g| {
+        g.bc("integrity protect d m.jsonl").code(0);
+        g.damage("d/a.c");
+        g.t.remove("m.parity/000001.bcp");
+        // There is nothing of it.
+        g.bc("integrity restore --partial d m.jsonl")
+            .code(1)
+            .stdout_has("!! a.c: damaged: no copy holds it, and no parity");
+    }),
+    ("integrity restore", "removed", |g| {
+        g.t.write("d/only", "nowhere else");
+        g.bc("integrity update --protect d m.jsonl").code(0);
+        g.t.remove("d/only");
+        g.bc("integrity update --protect d m.jsonl").code(0);
+        g.bc("integrity restore d m.jsonl")
+            .code(0)
+            .stderr_has("nothing to restore");
+        g.bc("integrity restore --removed=only d m.jsonl")
+            .code(0)
+            .stdout_has("+ only: from m.parity/000001.bcp");
+        assert_eq!(g.t.read("d/only"), b"nowhere else");
+    }),
     ("integrity accept", "format", |g| {
         g.t.write("d/a.c", "edited");
         let text = g.bc("integrity accept --format=json d m.jsonl a.c").text();

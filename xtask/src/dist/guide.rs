@@ -17,6 +17,7 @@ const PAGES: &[&str] = &[
     include_str!("../../../src/guide/copy.md"),
     include_str!("../../../src/guide/move.md"),
     include_str!("../../../src/guide/integrity.md"),
+    include_str!("../../../src/guide/parity.md"),
     include_str!("../../../src/guide/fleet.md"),
     include_str!("../../../src/guide/program.md"),
     include_str!("../../../src/guide/compare.md"),

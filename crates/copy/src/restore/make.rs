@@ -4,16 +4,19 @@
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
-use bc_digest::{Digest, hash};
+use bc_digest::{Digest, Hasher, hash};
+use bc_edit::content::{truncate, write_all_at};
 use bc_edit::metadata::FileMetadata;
+use bc_fs::call::FailedCall;
 use bc_fs::dirfd::own_path;
 use bc_fs::meta::Attributed;
 use bc_fs::path::split;
+use bc_parity::RebuiltContent;
 use bc_walk::{Error, ErrorKind, FileStat, Identity};
 use rustix::io::Errno;
 
 use super::needs::Need;
-use super::sources::Candidate;
+use super::sources::{Candidate, CandidateBytes};
 use super::{PresentMeta, Restore};
 use crate::data::{ByteSink, DataError, Digesting, HUGE, Layout, ReadProgress, read_hash_write};
 use crate::meta::{Giving, LostMeta, SourceXattrs};
@@ -21,6 +24,9 @@ use crate::place::DestDir;
 use crate::sources::shown_below;
 use crate::stage::put::{self, Keep, NotPut, Replacement, put_new};
 use crate::stage::{self, CompleteStage, FileOrder, NoStage, Stage, StageUse};
+
+/// Bytes of a computed content that are copied at a time.
+const COMPUTED: usize = 1 << 20;
 
 /// State of one worker.
 pub(super) struct RepairWorker<'r, 'a> {
@@ -218,7 +224,7 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
     pub(super) fn stage(
         &mut self,
         name: &UnrepairedName,
-        candidate: Option<&Candidate>,
+        candidate: Option<&Candidate<'_>>,
         group: &GroupProgress,
     ) -> Result<(DestDir, CompleteStage), NotRepaired> {
         let restore = self.restore;
@@ -256,7 +262,7 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
         name: &UnrepairedName,
         dir: &DestDir,
         stage: &Stage,
-        candidate: Option<&Candidate>,
+        candidate: Option<&Candidate<'_>>,
     ) -> Result<(FileMetadata, Giving), NotRepaired> {
         let restore = self.restore;
         let need = self.need(name);
@@ -282,23 +288,28 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
         // Never more than the copy permits: it may be a secret that no record says so of.
         let new_mode = candidate.map_or(0o666, |from| 0o666 & from.stat.mode);
         let (mut wanted, giving) = restore.recorded(Some(&need.entry), present, new_mode);
-        if let Some(from) = candidate.filter(|_| !giving.preserve.xattrs) {
+        let from = candidate.and_then(Candidate::file);
+        if let Some(from) = from.filter(|_| !giving.preserve.xattrs) {
             // The group's bits are the mask of a list that is not recorded.
-            let list = self.xattrs.list_of(Attributed::Open(from.file.as_fd()));
+            let list = self.xattrs.list_of(Attributed::Open(from));
             wanted = wanted.without_acl(list.map_err(unread)?.as_deref());
         }
         Ok((wanted, giving))
     }
 
     /// Copies, and returns the digest of the bytes written.
-    fn bytes(
+    pub(super) fn bytes(
         &mut self,
         need: &Need,
         stage: &Stage,
-        candidate: &Candidate,
+        candidate: &Candidate<'_>,
     ) -> Result<Digest, NotRepaired> {
         let restore = self.restore;
-        let (file, size) = (candidate.file.as_fd(), candidate.stat.stamp.size);
+        let size = candidate.stat.stamp.size;
+        let file = match &candidate.bytes {
+            CandidateBytes::File(file) => file.as_fd(),
+            CandidateBytes::Computed(content) => return self.computed_bytes(need, stage, content),
+        };
         let layout = Layout::of(file, candidate.stat.blocks, size);
         let mut count = 0;
         // Work that does not take long is finished.
@@ -340,5 +351,47 @@ impl<'r, 'a> RepairWorker<'r, 'a> {
                 Err(Error::new(restore.shown(&need.path), op, errno).into())
             }
         }
+    }
+
+    /// Copies a content that parity gives, and returns the digest of its bytes. Blocks of zeros become
+    /// holes.
+    fn computed_bytes(
+        &mut self,
+        need: &Need,
+        stage: &Stage,
+        content: &RebuiltContent<'_>,
+    ) -> Result<Digest, NotRepaired> {
+        let restore = self.restore;
+        let failed = |call: FailedCall| Error::new(restore.shown(&need.path), call.op, call.errno);
+        truncate(&stage.file, content.size()).map_err(failed)?;
+        let mut hasher = Hasher::new(restore.plan.algorithm);
+        self.buffer.resize(self.buffer.len().max(COMPUTED), 0);
+        let mut at = 0;
+        while at < content.size() {
+            if content.size() >= HUGE && restore.means.cancel.is_cancelled() {
+                return Err(NotRepaired::Cancelled);
+            }
+            let count = (content.size() - at).min(COMPUTED as u64);
+            let bytes = &mut self.buffer[..count as usize];
+            if let Err(error) = content.read_at(bytes, at) {
+                let path = error.path().unwrap_or(content.volume());
+                let errno = error
+                    .raw_os_error()
+                    .map_or(Errno::IO, Errno::from_raw_os_error);
+                let path = path.as_os_str().as_encoded_bytes();
+                return Err(Error::new(path, "read", errno).into());
+            }
+            hasher.update(bytes);
+            if bytes.iter().any(|byte| *byte != 0) {
+                write_all_at(&stage.file, bytes, at).map_err(failed)?;
+            }
+            restore.means.progress.bytes.fetch_add(count, Relaxed);
+            restore.outcomes.written.fetch_add(count, Relaxed);
+            if let Some(rate) = &restore.means.rate {
+                rate.spend(count, restore.means.cancel);
+            }
+            at += count;
+        }
+        Ok(hasher.finalize())
     }
 }

@@ -3,7 +3,8 @@
 //! Flow: bc-integrity's `verify` runs first, guards and all; `needs` are the paths that it found,
 //! with their records, and which of them are names of one file; `dirs` makes directories that are
 //! missing, and links. Workers repair groups (`repair`) from `sources`: files at the same path
-//! of a copy first, then, once all of those are tried, any file with the content under any name.
+//! of a copy first, then, once all of those are tried, any file with the content under any name, and
+//! what no copy holds is computed from `parity`.
 //! `make` copies to a stage while the digest is compared, and `put` gives it the name, and the file
 //! that had it a second one. `reports` has the outcomes in the order of the paths. Directories get
 //! their times last.
@@ -18,6 +19,7 @@ mod dirs;
 mod make;
 mod needs;
 mod options;
+mod parity;
 mod repair;
 mod reports;
 mod sources;
@@ -27,12 +29,13 @@ mod start;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Mutex, MutexGuard};
 
 use bc_digest::{Algorithm, Digest};
@@ -59,12 +62,15 @@ use crate::stage::JobId;
 use dirs::{Dirs, Volume};
 use make::RepairWorker;
 use needs::{Collector, NameGroup, Need, Records, describe, groups};
+use parity::ParitySource;
 use reports::{PathEvent, PathReports};
 use sources::{Backup, Candidate, SearchMeans, SourceIndex};
 use stages::Stages;
 use start::{RestoreRoot, look, refuse_another_tree};
 
-pub use options::{Loss, Repaired, RestoreEvent, RestoreObserver, RestoreOptions, Restored};
+pub use options::{
+    Loss, ParityPlace, Repaired, RestoreEvent, RestoreObserver, RestoreOptions, Restored,
+};
 
 /// Files of a worker: each is read, written and forced to the disk, so that few are enough.
 const GROUPS_EACH: usize = 4;
@@ -128,6 +134,10 @@ struct RestorePlan {
     needs: Vec<Need>,
     records: Records,
     from: Vec<Backup>,
+    /// Bytes of memory that parity may use, if there is a limit.
+    memory: Option<u64>,
+    /// True if parts of files are put beside.
+    partial: bool,
     /// True if owners, modes, attributes and links are those of the manifest.
     trusts: bool,
     discards: bool,
@@ -163,6 +173,8 @@ struct RestoreOutcomes {
     full: Mutex<Vec<(Volume, Errno)>>,
     /// Bytes of the files that failed.
     bytes_failed: AtomicU64,
+    /// True once parity was asked for what no copy holds.
+    has_parity: AtomicBool,
 }
 
 /// Repairs a tree.
@@ -187,6 +199,7 @@ pub fn restore(
         });
     }
     let algorithm = options.manifest.algorithm()?;
+    let mut parity = ParitySource::open(options)?;
     let top = RestoreRoot::open(options.root.as_bytes());
     let id = JobId(random()?);
     let stages = top.as_ref().ok();
@@ -200,6 +213,7 @@ pub fn restore(
     top.refuse_another()?;
     refuse_another_tree(options, &collected)?;
     collected.add_gone();
+    let renamed = collected.renamed();
     let (mut others, metadata) = (collected.others, collected.metadata);
     for path in &collected.left {
         observer(RestoreEvent::Warning {
@@ -217,7 +231,10 @@ pub fn restore(
         let dir = dirfd::open_below(top.fd.as_fd(), dir);
         dir.is_ok_and(|dir| stat_at(dir, name).is_ok())
     };
-    let (needs, mut records) = describe(options.manifest, collected, is_there)?;
+    let (mut needs, mut records) = describe(options.manifest, collected, is_there)?;
+    let removed = parity.removed(options, &needs, is_there)?;
+    needs.extend(removed);
+    needs.sort_by(|a, b| a.path.cmp(&b.path));
     others += records.elsewhere;
     let of_others = options.manifest.is_of_others();
     if of_others && !options.trust_metadata && !needs.is_empty() {
@@ -249,12 +266,16 @@ pub fn restore(
             needs,
             records,
             from,
+            memory: options.memory,
+            partial: options.partial,
             trusts: !of_others || options.trust_metadata,
             discards: options.discard_damaged,
             dry_run: options.dry_run,
         },
     };
-    let done = restore.all(work, reading);
+    let done = restore.all(work, reading, |groups, workers| {
+        restore.repair_by_parity(groups, workers, parity, options.manifest, &renamed)
+    });
     // In any case: directories are not left closed.
     restore.end();
     done?;
@@ -262,7 +283,12 @@ pub fn restore(
 }
 
 impl Restore<'_> {
-    fn all(&self, work: &Work<'_>, reading: Reading) -> Result<(), Error> {
+    fn all(
+        &self,
+        work: &Work<'_>,
+        reading: Reading,
+        by_parity: impl FnOnce(&[NameGroup], usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         self.begins_restore();
         for (number, need) in self.plan.needs.iter().enumerate() {
             if let Some(why) = need.held_back {
@@ -292,7 +318,10 @@ impl Restore<'_> {
             self.begins_restore();
             self.repair(&groups, workers, Some(&index))?;
         }
-        Ok(())
+        match self.is_over() {
+            false => by_parity(&groups, workers),
+            true => Ok(()),
+        }
     }
 
     /// Reports the start of repairs, with the paths that are not settled yet.
@@ -505,8 +534,9 @@ impl Restore<'_> {
         self.settle(number, &self.outcomes.failed, outcome);
     }
 
-    pub(super) fn missing(&self, number: usize, why: &'static str) {
-        self.settle(number, &self.outcomes.missing, PathEvent::Missing(why));
+    pub(super) fn missing(&self, number: usize, why: impl Into<Cow<'static, str>>) {
+        let outcome = PathEvent::Missing(why.into());
+        self.settle(number, &self.outcomes.missing, outcome);
     }
 
     /// Reports a path that is left whatever the copies hold.
@@ -560,6 +590,9 @@ impl Restore<'_> {
         for number in unsettled.filter(|number| !self.is_left(*number)) {
             let digest = self.plan.needs[number].digest();
             match digest.map(Reach::of) {
+                Some(Reach::Anywhere) if self.outcomes.has_parity.load(Relaxed) => {
+                    self.missing(number, "no copy holds it, and no parity");
+                }
                 Some(Reach::Anywhere) => self.missing(number, "no copy holds it"),
                 Some(Reach::SamePath) => self.missing(
                     number,

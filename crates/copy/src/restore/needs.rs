@@ -108,19 +108,34 @@ fn same<T: PartialEq>(seen: Option<T>, now: T) -> bool {
 }
 
 /// Directories that were renamed, by their recorded paths: each with its path now.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct MovedDirs(HashMap<Vec<u8>, Vec<u8>>);
 
 impl MovedDirs {
     /// Returns the path that a recorded one has by now, where its directory was renamed, or it is
     /// one that was.
-    fn now(&self, path: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn now(&self, path: &[u8]) -> Option<Vec<u8>> {
         if self.0.is_empty() {
             return None;
         }
         let dirs = std::iter::once(path).chain(above(path).collect::<Vec<_>>().into_iter().rev());
         let found = dirs.filter_map(|dir| Some((dir, self.0.get(dir)?))).next();
         found.map(|(dir, to)| [to, &path[dir.len()..]].concat())
+    }
+}
+
+/// Files and directories that were renamed.
+#[derive(Default)]
+pub(super) struct RenamedPaths {
+    files: HashMap<Vec<u8>, Vec<u8>>,
+    dirs: MovedDirs,
+}
+
+impl RenamedPaths {
+    /// Returns the path that a recorded file has now, if it was renamed.
+    pub(super) fn now(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let file = self.files.get(path).cloned();
+        file.or_else(|| self.dirs.now(path))
     }
 }
 
@@ -132,6 +147,8 @@ pub(super) struct Collector<'a> {
     found: Vec<(Change, Loss)>,
     moved: Vec<Vec<u8>>,
     moved_dirs: MovedDirs,
+    /// Files that were moved, with their directories aside.
+    moved_to: HashMap<Vec<u8>, Vec<u8>>,
     /// Files that were moved and repaired: verify takes the damaged ones, which are kept, for them.
     kept: Vec<Change>,
     /// Contents that were added, by the first bytes of their digests.
@@ -158,6 +175,7 @@ impl<'a> Collector<'a> {
             found: Vec::new(),
             moved: Vec::new(),
             moved_dirs: MovedDirs::default(),
+            moved_to: HashMap::new(),
             kept: Vec::new(),
             added: HashSet::new(),
             came: HashSet::new(),
@@ -204,6 +222,9 @@ impl<'a> Collector<'a> {
         if let (Some(_), Some(to)) = (change.entries, &change.to) {
             let moved = &mut self.moved_dirs.0;
             moved.insert(change.path.clone(), to.clone());
+        }
+        if let (None, Some(to)) = (change.entries, &change.to) {
+            self.moved_to.insert(change.path.clone(), to.clone());
         }
         let seen = SeenFile::of(change).digest;
         if change.class == Class::Added {
@@ -283,6 +304,14 @@ impl<'a> Collector<'a> {
             change.differences.clear();
             self.found.push((change, Loss::Removed));
             self.others -= 1;
+        }
+    }
+
+    /// Returns the paths that renamed files and directories have now.
+    pub(super) fn renamed(&self) -> RenamedPaths {
+        RenamedPaths {
+            files: self.moved_to.clone(),
+            dirs: self.moved_dirs.clone(),
         }
     }
 

@@ -32,6 +32,25 @@ impl Loss {
     }
 }
 
+/// Place of a parity directory.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ParityPlace {
+    /// The user named it: what is wrong with it is an error.
+    Named(PathBuf),
+    /// It may lie here: it is opened only if something is left that no copy holds, and what is wrong
+    /// with it is a warning.
+    Beside(PathBuf),
+}
+
+impl ParityPlace {
+    /// Returns the directory.
+    pub fn dir(&self) -> &Path {
+        match self {
+            ParityPlace::Named(dir) | ParityPlace::Beside(dir) => dir,
+        }
+    }
+}
+
 /// Options of a restore.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -43,6 +62,16 @@ pub struct RestoreOptions<'a> {
     /// Trees, or single files, that may hold the lost contents. They may hold the tree itself, or
     /// lie in it.
     pub from: Vec<OsString>,
+    /// Parity directory of the manifest: asked for what no copy holds.
+    pub parity: Option<ParityPlace>,
+    /// Files that the manifest does not list any more, and whose content is still in parity, are
+    /// restored, too: those at or below these paths below the root, or all if there are none.
+    pub removed: Option<Vec<PathBuf>>,
+    /// True if of a file that parity cannot restore whole the rest is put beside it, under a second
+    /// name.
+    pub partial: bool,
+    /// Bytes of memory that parity may use, if there is a limit.
+    pub memory: Option<u64>,
     /// Losses that are repaired; moved files are not.
     pub only: Vec<Loss>,
     /// True if damaged files are not kept under a second name.
@@ -72,6 +101,10 @@ impl<'a> RestoreOptions<'a> {
             root: root.as_ref().as_os_str(),
             manifest,
             from: Vec::new(),
+            parity: None,
+            removed: None,
+            partial: false,
+            memory: None,
             only: vec![Loss::Damaged, Loss::Removed],
             discard_damaged: false,
             trust_metadata: false,
@@ -106,7 +139,7 @@ pub struct Repaired<'a> {
 pub enum RestoreEvent<'a> {
     /// A part of the work begins: its name and its amount.
     Begins {
-        /// `restore` or `search`.
+        /// `restore`, `search` or `parity`.
         what: &'static str,
         /// Number of files; 0 where it is not known.
         files: u64,
@@ -122,7 +155,7 @@ pub enum RestoreEvent<'a> {
         /// Its loss.
         loss: Loss,
         /// The reason, in words.
-        why: &'static str,
+        why: &'a str,
     },
     /// A path is not restored, since an operation failed, or the file changed meanwhile.
     Failed {
@@ -140,12 +173,19 @@ pub enum RestoreEvent<'a> {
     Incomplete(&'a bc_walk::Error),
     /// A copy, or a part of it, that could not be read: another one may do.
     Unreadable(&'a bc_walk::Error),
+    /// A part of a file that parity cannot restore whole was put beside it, or would be.
+    Partial {
+        /// The path of the file.
+        path: &'a [u8],
+        /// The name, below the root, that the part has.
+        part: &'a [u8],
+    },
     /// Warning for the user about a path: the tree, a copy, the manifest or the journal.
     Warning {
         /// The path, as it is shown.
         path: &'a [u8],
         /// Operation that it is about: `open`, `read`, `write` …
-        operation: &'static str,
+        operation: &'a str,
         /// The warning, in words.
         why: &'a str,
     },

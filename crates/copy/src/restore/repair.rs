@@ -3,17 +3,18 @@
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
 
-use bc_digest::{Digest, hash};
+use bc_digest::{Algorithm, Digest, Hasher, hash};
 use bc_edit::content;
 use bc_fs::dirfd;
 use bc_fs::path::split;
+use bc_parity::RebuiltContent;
 use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::io::Errno;
 
 use super::make::{GroupProgress, LinkSource, NotRepaired, Present, RepairWorker, UnrepairedName};
 use super::needs::{NameGroup, Need};
 use super::options::Loss;
-use super::sources::{Candidate, SourceIndex, open_regular};
+use super::sources::{Candidate, CandidateBytes, SourceIndex, open_regular};
 use super::{Reach, RepairSource};
 use crate::decide::digest_of;
 use crate::meta::stat_at;
@@ -36,6 +37,25 @@ impl RepairWorker<'_, '_> {
         match index {
             None => self.nearby(names, need, wanted),
             Some(index) => self.anywhere(names, wanted, index),
+        }
+    }
+
+    /// Repairs names from a candidate; returns false if it does not have their content.
+    pub(super) fn repair_from(&mut self, group: &NameGroup, candidate: &Candidate<'_>) -> bool {
+        let names = self.names(group);
+        let Some(first) = names.first() else {
+            return true;
+        };
+        self.at = first.need;
+        self.copy(names, Some(candidate)).is_empty()
+    }
+
+    /// Reports names as repaired from a volume of parity that could give their content.
+    pub(super) fn foresee_from(&mut self, group: &NameGroup, volume: &[u8]) {
+        let names = self.names(group);
+        if let Some(first) = names.first() {
+            self.at = first.need;
+            self.foretell(names, RepairSource::Copy(volume));
         }
     }
 
@@ -90,15 +110,16 @@ impl RepairWorker<'_, '_> {
         found.is_some() && found == need.seen.digest
     }
 
-    fn digest_of(&mut self, candidate: &Candidate) -> Option<Digest> {
+    fn digest_of(&mut self, candidate: &Candidate<'_>) -> Option<Digest> {
         let restore = self.restore;
         let go_on = || !restore.means.cancel.is_cancelled();
-        let found = digest_of(
-            &candidate.file,
-            restore.plan.algorithm,
-            &mut self.buffer,
-            &go_on,
-        );
+        let algorithm = restore.plan.algorithm;
+        let found = match &candidate.bytes {
+            CandidateBytes::File(file) => digest_of(file, algorithm, &mut self.buffer, &go_on),
+            CandidateBytes::Computed(content) => {
+                return digest_of_computed(content, algorithm, &mut self.buffer, &go_on);
+            }
+        };
         found.unwrap_or_else(|errno| {
             self.unreadable(&Error::new(&candidate.shown[..], "read", errno));
             None
@@ -165,14 +186,18 @@ impl RepairWorker<'_, '_> {
         let restore = self.restore;
         let top = restore.plan.top.fd.as_fd();
         let opened = open_regular(top, path, restore.shown(path)).ok().flatten();
-        let Some(candidate) = opened.filter(|_| !names.is_empty()) else {
+        let candidate = opened.filter(|_| !names.is_empty());
+        let Some((candidate, file)) = candidate
+            .as_ref()
+            .and_then(|candidate| Some((candidate, candidate.file()?)))
+        else {
             return names;
         };
         let need = names.first().map(|first| self.need(first));
         let is_damaged = is_one_of(&names, candidate.stat.id);
         if is_damaged
             || !need.is_some_and(|need| self.may_join(need, &candidate.stat))
-            || self.digest_of(&candidate) != Some(wanted)
+            || self.digest_of(candidate) != Some(wanted)
         {
             return names;
         }
@@ -185,7 +210,7 @@ impl RepairWorker<'_, '_> {
         };
         let mut group = GroupProgress::of(&names);
         if group.is_durable
-            && let Err(failed) = content::sync(&candidate.file)
+            && let Err(failed) = content::sync(file)
         {
             self.unreadable(&Error::new(&candidate.shown[..], failed.op, failed.errno));
             return names;
@@ -198,7 +223,7 @@ impl RepairWorker<'_, '_> {
             id,
         };
         let rest = self.link_all(names.into(), &source, &mut group);
-        self.copy(rest.into(), Some(&candidate))
+        self.copy(rest.into(), Some(candidate))
     }
 
     /// True if a file of the tree that has the name of a recorded one is that, or replaces it, so
@@ -236,7 +261,7 @@ impl RepairWorker<'_, '_> {
     fn copy(
         &mut self,
         names: Vec<UnrepairedName>,
-        candidate: Option<&Candidate>,
+        candidate: Option<&Candidate<'_>>,
     ) -> Vec<UnrepairedName> {
         let restore = self.restore;
         if candidate.is_some_and(|candidate| !self.may_be(&names, candidate)) {
@@ -286,7 +311,7 @@ impl RepairWorker<'_, '_> {
     }
 
     /// True if a file can be the wanted one, as far as its stat shows.
-    fn may_be(&self, names: &[UnrepairedName], candidate: &Candidate) -> bool {
+    fn may_be(&self, names: &[UnrepairedName], candidate: &Candidate<'_>) -> bool {
         let Some(first) = names.first() else {
             return false;
         };
@@ -330,7 +355,7 @@ impl RepairWorker<'_, '_> {
     fn foresee(
         &mut self,
         names: Vec<UnrepairedName>,
-        candidate: Option<&Candidate>,
+        candidate: Option<&Candidate<'_>>,
     ) -> Vec<UnrepairedName> {
         let Some(wanted) = names.first().and_then(|first| self.need(first).digest()) else {
             return names;
@@ -357,6 +382,29 @@ impl RepairWorker<'_, '_> {
             }
         }
     }
+}
+
+/// Returns the digest of a content that parity gives; `None` if it cannot be read, or `go_on` returns
+/// false.
+fn digest_of_computed(
+    content: &RebuiltContent<'_>,
+    algorithm: Algorithm,
+    buffer: &mut Vec<u8>,
+    go_on: &dyn Fn() -> bool,
+) -> Option<Digest> {
+    const PIECE: usize = 1 << 20;
+    let mut hasher = Hasher::new(algorithm);
+    buffer.resize(buffer.len().max(PIECE), 0);
+    let mut at = 0;
+    while at < content.size() {
+        let count = (content.size() - at).min(PIECE as u64);
+        let bytes = &mut buffer[..count as usize];
+        go_on().then_some(())?;
+        content.read_at(bytes, at).ok()?;
+        hasher.update(bytes);
+        at += count;
+    }
+    Some(hasher.finalize())
 }
 
 /// True if the file is one of those to be replaced.

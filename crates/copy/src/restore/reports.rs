@@ -1,6 +1,7 @@
 //! Events of the paths, reported in the order of the paths, whichever thread was done first. An
 //! event of a path waits until the outcomes of all paths before it are known.
 
+use std::borrow::Cow;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard};
@@ -19,7 +20,9 @@ pub(super) enum PathEvent {
         linked: Option<Vec<u8>>,
         kept: Option<Vec<u8>>,
     },
-    Missing(&'static str),
+    Missing(Cow<'static, str>),
+    /// Name of a part that was put beside.
+    Partial(Vec<u8>),
     Failed(Error),
     Incomplete(Error),
     /// A copy that could not be read.
@@ -50,6 +53,7 @@ impl PathEvent {
                 }));
             }
             PathEvent::Missing(why) => observer(RestoreEvent::Missing { path, loss, why }),
+            PathEvent::Partial(part) => observer(RestoreEvent::Partial { path, part }),
             PathEvent::Failed(error) => observer(RestoreEvent::Failed { path, loss, error }),
             PathEvent::Incomplete(error) => observer(RestoreEvent::Incomplete(error)),
             PathEvent::Unreadable(error) => observer(RestoreEvent::Unreadable(error)),

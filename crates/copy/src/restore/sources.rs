@@ -8,13 +8,15 @@ use std::path::PathBuf;
 
 use bc_digest::{Algorithm, CpuFeatures, Digest};
 use bc_fs::dirfd;
+use bc_fs::meta::Stamp;
 use bc_fs::path::split;
 use bc_hash::{DigestSink, HashOptions, HashProgress, hash_with};
 use bc_integrity::Reading;
+use bc_parity::RebuiltContent;
 use bc_pool::Cancel;
 use bc_walk::job::Error;
-use bc_walk::{EntryId, FileKind, FileStat, Listing, Metadata, WalkOptions, Workers};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use bc_walk::{EntryId, FileKind, FileStat, Identity, Listing, Metadata, WalkOptions, Workers};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::destination::dir_and_name;
@@ -31,12 +33,54 @@ pub(super) struct Backup {
     name: Option<Vec<u8>>,
 }
 
-/// An open file that may hold the wanted content.
-pub(super) struct Candidate {
-    pub(super) file: OwnedFd,
+/// A file that may hold the wanted content, or that content as parity gives it.
+pub(super) struct Candidate<'c> {
+    pub(super) bytes: CandidateBytes<'c>,
     pub(super) stat: FileStat,
     /// Its path as it is shown.
     pub(super) shown: Vec<u8>,
+}
+
+/// Bytes of a candidate.
+pub(super) enum CandidateBytes<'c> {
+    /// An open file.
+    File(OwnedFd),
+    /// A content that lies in several places.
+    Computed(&'c RebuiltContent<'c>),
+}
+
+impl<'c> Candidate<'c> {
+    /// Makes a candidate of a content that parity gives. Only its owner may read it, unless a record
+    /// permits more.
+    pub(super) fn computed(content: &'c RebuiltContent<'c>) -> Candidate<'c> {
+        let stat = FileStat {
+            id: Identity { dev: 0, ino: 0 },
+            stamp: Stamp {
+                size: content.size(),
+                mtime_ns: 0,
+                ctime_ns: 0,
+            },
+            mode: FileType::RegularFile.as_raw_mode() | 0o600,
+            uid: 0,
+            gid: 0,
+            nlink: 0,
+            rdev: 0,
+            blocks: 0,
+        };
+        Candidate {
+            bytes: CandidateBytes::Computed(content),
+            stat,
+            shown: content.volume().as_os_str().as_bytes().to_vec(),
+        }
+    }
+
+    /// Returns the open file, if it is one.
+    pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
+        match &self.bytes {
+            CandidateBytes::File(file) => Some(file.as_fd()),
+            CandidateBytes::Computed(_) => None,
+        }
+    }
 }
 
 impl Backup {
@@ -78,7 +122,7 @@ impl Backup {
     }
 
     /// Opens the file at a path below the tree, if there is one.
-    pub(super) fn at(&self, path: &[u8]) -> Result<Option<Candidate>, bc_walk::Error> {
+    pub(super) fn at(&self, path: &[u8]) -> Result<Option<Candidate<'static>>, bc_walk::Error> {
         if self.name.is_some() {
             return Ok(None);
         }
@@ -87,7 +131,11 @@ impl Backup {
     }
 
     /// Opens an entry of the listing that was walked.
-    fn entry(&self, listing: &Listing, id: EntryId) -> Result<Option<Candidate>, bc_walk::Error> {
+    fn entry(
+        &self,
+        listing: &Listing,
+        id: EntryId,
+    ) -> Result<Option<Candidate<'static>>, bc_walk::Error> {
         let shown = listing.path(id);
         let mut path = Vec::new();
         match &self.name {
@@ -118,7 +166,7 @@ pub(super) fn open_regular(
     top: BorrowedFd<'_>,
     path: &[u8],
     shown: Vec<u8>,
-) -> Result<Option<Candidate>, bc_walk::Error> {
+) -> Result<Option<Candidate<'static>>, bc_walk::Error> {
     let try_open = || {
         let (dir, name) = split(path);
         let dir = dirfd::open_below(top, dir).map_err(Errno::from)?;
@@ -132,7 +180,11 @@ pub(super) fn open_regular(
         Ok((stat.kind() == FileKind::File).then_some((file, stat)))
     };
     match try_open() {
-        Ok(Some((file, stat))) => Ok(Some(Candidate { file, stat, shown })),
+        Ok(Some((file, stat))) => Ok(Some(Candidate {
+            bytes: CandidateBytes::File(file),
+            stat,
+            shown,
+        })),
         Ok(None) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => Ok(None),
         Err(errno) => Err(bc_walk::Error::new(shown, "open", errno)),
     }
@@ -254,7 +306,7 @@ impl SourceIndex {
         &self,
         from: &[Backup],
         id: EntryId,
-    ) -> Result<Option<Candidate>, bc_walk::Error> {
+    ) -> Result<Option<Candidate<'static>>, bc_walk::Error> {
         match from.get(self.listing.root(id)) {
             Some(from) => from.entry(&self.listing, id),
             None => Ok(None),

@@ -8,8 +8,6 @@ pub(crate) mod orphans;
 pub(crate) mod record;
 pub(crate) mod stamp;
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use bc_fs::Escaped;
@@ -273,8 +271,5 @@ fn algorithm(options: &CopyOptions) -> &'static str {
 
 /// Returns 128 random bits, which cannot be guessed.
 pub(crate) fn random() -> Result<[u8; 16], Error> {
-    let mut bytes = [0; 16];
-    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
-    read.map_err(|error| system_error(b"/dev/urandom", "read", error))?;
-    Ok(bytes)
+    bc_edit::journal::random().map_err(|error| system_error(b"/dev/urandom", "read", error))
 }

@@ -321,10 +321,15 @@ fn seconds(name: &[u8], digest: Option<Digest>) -> impl Iterator<Item = Vec<u8>>
             1 => end.clone(),
             number => format!("{end}-{number}"),
         };
-        let mut second = shortened(&name, NAME_MAX - end.len()).to_vec();
-        second.extend_from_slice(end.as_bytes());
-        second
+        named_beside(&name, &end)
     })
+}
+
+/// Returns a name with this ending, shortened to fit.
+pub(crate) fn named_beside(name: &[u8], ending: &str) -> Vec<u8> {
+    let mut beside = shortened(name, NAME_MAX - ending.len()).to_vec();
+    beside.extend_from_slice(ending.as_bytes());
+    beside
 }
 
 /// Returns as much of a name as there is room for, no character cut in two.

@@ -32,7 +32,7 @@ use rustix::io::Errno;
 use crate::locked::Locked;
 use crate::{content, entry};
 
-pub use owner::{FLAGS, Key, NotOurs, check};
+pub use owner::{FLAGS, Key, NotOurs, check, random};
 pub use record::{LONGEST, Record, Records, View, push};
 
 use record::{HEAD, MAGIC, Seed};

@@ -149,7 +149,10 @@ fn make_key(path: &Path) -> io::Result<Key> {
 }
 
 /// Returns 128 random bits that cannot be guessed.
-pub(super) fn random() -> io::Result<[u8; 16]> {
+///
+/// # Errors
+/// Those of opening and reading `/dev/urandom`.
+pub fn random() -> io::Result<[u8; 16]> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes)

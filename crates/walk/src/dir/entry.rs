@@ -258,21 +258,25 @@ impl Worker<'_> {
         Ok(Some(stat))
     }
 
-    /// Filters by identity, size and time; counts the reason.
+    /// Filters files by identity, size and time, directories by identity; counts the reason.
     fn is_filtered_by_stat(
         &mut self,
         kind: FileKind,
         stat: &FileStat,
         candidate: &LeaveOutCandidate<'_>,
     ) -> bool {
-        if kind != FileKind::File {
+        if !matches!(kind, FileKind::File | FileKind::Dir) {
             return false;
         }
         let options = self.context.options;
         let walk_root = &self.context.walk_roots[candidate.task.walk_root as usize];
         let (kernel_path, state) = (|| candidate.kernel_path(walk_root), || candidate.state());
         let reason = options.filter_identity(stat.id, kernel_path, state);
-        let reason = reason.or_else(|| options.filter_stamp(&stat.stamp));
+        let by_stamp = || options.filter_stamp(&stat.stamp);
+        let reason = match kind {
+            FileKind::File => reason.or_else(by_stamp),
+            _ => reason,
+        };
         self.skips(candidate.task, Some(candidate.name.to_bytes()), reason)
     }
 

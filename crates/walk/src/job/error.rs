@@ -87,6 +87,8 @@ pub enum Setting {
     Exclude,
     /// Setting that has sources go though their copies lack metadata: `allow_lossy` of a move.
     AllowLossy,
+    /// Setting that takes over the parity of a tree or manifest that was renamed: `adopt`.
+    Adopt,
 }
 
 /// Errors as engines make them. Internal to bit-crafts.

@@ -193,6 +193,7 @@ fn words(event: RestoreEvent<'_>) -> Option<String> {
         RestoreEvent::Failed { path, error, .. } => {
             format!("x {}: {}: {}", text(path), error.op(), error.message())
         }
+        RestoreEvent::Partial { path, part } => format!("~ {}: {}", text(path), text(part)),
         RestoreEvent::Unread(error) => format!("u {error}"),
         RestoreEvent::Incomplete(error) => format!("? {error}"),
         RestoreEvent::Unreadable(error) => format!("# {error}"),

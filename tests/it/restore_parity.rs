@@ -1,0 +1,213 @@
+//! `bc integrity restore` from parity: what it needs, what it writes, and what it says where parity does
+//! not suffice.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use bc_testkit::{TestTree, conforms};
+use serde_json::Value;
+
+use crate::common::{BC, Bc};
+use crate::protect::{FILES, bytes, is_whole, protected, rot};
+use crate::schemas::schema;
+
+const BLOCK: usize = 65_536;
+const RESTORE: &str = "integrity restore r m.jsonl";
+
+/// Names in the tree, in order.
+fn names(t: &TestTree) -> Vec<String> {
+    let all = std::fs::read_dir(t.join("r")).unwrap();
+    let names = all.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn parity_that_cannot_be_relied_on_stops_no_copy() {
+    let t = TestTree::new();
+    t.write("r/a", bytes(70_000, 1))
+        .write("r/b", bytes(5000, 2))
+        .write("r/stays", "here");
+    t.write("backup/a", bytes(70_000, 1));
+    t.bc_line("integrity manifest --algorithm=md5 --output=m.jsonl r")
+        .go()
+        .code(0);
+    t.bc_line("integrity protect r m.jsonl").go().code(0);
+    // Others may write to it, and MD5 can be forged.
+    let mode = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(t.join("m.parity"), mode).unwrap();
+    t.remove("r/a");
+    let out = t.bc_line("integrity restore --from=backup r m.jsonl").go();
+    out.code(0).stdout_has("+ a: from backup/a");
+    assert!(!out.error_text().contains("parity"), "{out}");
+    t.remove("r/a").remove("r/b");
+    let out = t.bc_line("integrity restore --from=backup r m.jsonl").go();
+    out.code(1)
+        .stdout_has("+ a: from backup/a")
+        .stdout_has("!! b: removed: no copy holds it\n")
+        .stderr_has("m.parity: belongs to another user, or others may write to it");
+    // Whoever names it relies on it.
+    t.remove("r/a");
+    t.bc_line("integrity restore --from=backup --parity=m.parity r m.jsonl")
+        .go()
+        .code(2);
+    assert!(!t.exists("r/a"));
+}
+
+#[test]
+fn a_dry_run_writes_nothing_and_foresees_the_same() {
+    let t = protected();
+    for block in 0..4 {
+        rot(&t, "r/large", (block * BLOCK) as u64);
+    }
+    let before = names(&t);
+    let out = t.bc_line("integrity restore --dry-run r m.jsonl").go();
+    out.code(0)
+        .stdout_has("+ large: from m.parity/000001.bcp\n");
+    assert_eq!(names(&t), before);
+    rot(&t, "r/large", 10 * BLOCK as u64);
+    for line in ["integrity restore --dry-run r m.jsonl", RESTORE] {
+        let short = "!! large: damaged: no copy holds it, and its parity is short of 1 block\n";
+        t.bc_line(line).go().code(1).stdout_is(short);
+        assert_eq!(names(&t), before);
+    }
+}
+
+#[test]
+fn a_part_that_cannot_be_put_is_named() {
+    let t = protected();
+    for block in 0..5 {
+        rot(&t, "r/large", (block * BLOCK) as u64);
+    }
+    let line = "integrity restore --partial r m.jsonl";
+    t.bc_line(line)
+        .go()
+        .code(1)
+        .stderr_has("large: what could be restored of it is large.partial-");
+    let out = t
+        .bc_line("integrity restore --partial --dry-run --format=json r m.jsonl")
+        .go();
+    let schema = schema("restore");
+    let lines = out.lines();
+    let values = lines
+        .iter()
+        .map(|line| serde_json::from_slice(line).unwrap());
+    let values: Vec<Value> = values.collect();
+    assert!(values.iter().all(|value| conforms(&schema, value)), "{out}");
+    assert!(
+        values.iter().any(|value| value["type"] == "partial"),
+        "{out}"
+    );
+    let before = names(&t);
+    let part = before.iter().find(|name| name.contains("partial")).unwrap();
+    t.bc_line(line)
+        .go()
+        .code(1)
+        .stderr_has(format!("r/{part}: rename: File exists"));
+    assert_eq!(names(&t), before);
+    // Bytes of lost blocks are zero, and no others are.
+    let (part, good) = (t.read(Path::new("r").join(part)), bytes(FILES[2].1, 2));
+    let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+    let differs: Vec<usize> = (0..part.len())
+        .filter(|at| part[*at] != good[*at])
+        .collect();
+    assert!(differs.iter().all(|at| part[*at] == 0));
+    // The blocks of the volume lie across those of the file.
+    let lost = part.chunks(1000).filter(|piece| is_zero(piece)).count();
+    assert!(
+        (5 * BLOCK / 1000 - 12..=6 * BLOCK / 1000).contains(&lost),
+        "{lost}"
+    );
+}
+
+#[test]
+fn removed_files_come_back_from_what_parity_keeps() {
+    let t = protected();
+    t.remove("r/z").remove("r/a/two");
+    t.bc_line("integrity update --protect r m.jsonl").go();
+    t.bc_line(RESTORE)
+        .go()
+        .code(0)
+        .stderr_has("nothing to restore");
+    let line = "integrity restore --removed=./z/ --dry-run r m.jsonl";
+    let out = t.bc_line(line).go();
+    out.code(0).stdout_is("+ z: from m.parity/000001.bcp\n");
+    assert!(!t.exists("r/z"));
+    t.bc_line("integrity restore --removed=z r m.jsonl")
+        .go()
+        .code(0);
+    assert!(t.read("r/z") == bytes(FILES[4].1, 4) && !t.exists("r/a/two"));
+    // Something else has the place of one that was removed.
+    t.write("r/a/two", "other");
+    let out = t.bc_line("integrity restore --removed r m.jsonl").go();
+    out.code(0).stderr_has("nothing to restore");
+    t.remove("r/a/two");
+    t.bc_line("integrity restore --removed=a r m.jsonl")
+        .go()
+        .code(0)
+        .stdout_has("+ a/two: from m.parity");
+    assert!(t.read("r/a/two") == bytes(FILES[1].1, 1));
+    let mode = std::fs::metadata(t.join("r/a/two")).unwrap().permissions();
+    assert_eq!(mode.mode() & 0o777, 0o600);
+    t.bc_line("integrity restore --removed=../x r m.jsonl")
+        .go()
+        .code(2)
+        .stderr_has("is no path below the root");
+    t.remove("r/a/two");
+    std::fs::rename(t.join("m.parity"), t.join("elsewhere")).unwrap();
+    t.bc_line("integrity restore --removed r m.jsonl")
+        .go()
+        .code(2)
+        .stderr_has("removed files are known by parity alone");
+}
+
+#[test]
+fn few_descriptors_suffice_for_many_files() {
+    let t = TestTree::new();
+    for number in 0..300 {
+        t.write(format!("r/{number}"), bytes(2000, number));
+    }
+    t.write("r/stays", bytes(20 * BLOCK, 1000));
+    t.bc_line("integrity manifest --output=m.jsonl r")
+        .go()
+        .code(0);
+    t.bc_line("integrity protect --redundancy=50% r m.jsonl")
+        .go()
+        .code(0);
+    for number in 0..300 {
+        t.remove(format!("r/{number}"));
+    }
+    let limited = format!("ulimit -n 64 && exec \"$0\" {RESTORE}");
+    let out = t.run("sh").args(["-c", &limited, BC]).go();
+    out.code(0).stderr_has("300 restored");
+    for number in 0..300 {
+        assert!(
+            t.read(format!("r/{number}")) == bytes(2000, number),
+            "{number}"
+        );
+    }
+}
+
+#[test]
+fn a_damaged_manifest_has_a_copy() {
+    let t = protected();
+    rot(&t, "r/large", 100);
+    rot(&t, "m.jsonl", 700);
+    let line = "integrity restore --parity=m.parity r m.parity/manifest.jsonl.zst";
+    t.bc_line(RESTORE)
+        .go()
+        .code(2)
+        .stderr_has("its parity has a copy of the manifest of 2")
+        .stderr_has(format!(" that is sound: 'bc {line}'"));
+    t.bc_line(line).go().code(0);
+    std::fs::remove_file(t.join("m.jsonl")).unwrap();
+    rot(&t, "r/z", 100);
+    t.bc_line(RESTORE)
+        .go()
+        .code(2)
+        .stderr_has(format!("'bc {line}'"));
+    t.bc_line(line).go().code(0);
+    t.write("m.jsonl", t.read("m.parity/manifest.jsonl.zst"));
+    is_whole(&t);
+}
