@@ -51,7 +51,7 @@ pub fn hash_with<S: DigestSink>(
         read.tables = bc_pool::Tables::SHARED;
     }
     let named: Vec<_> = listing.descriptors().collect();
-    let done = run_readers(plan, &read, &named, workers, most, |handle| {
+    let done = run_readers(listing, plan, &read, &named, workers, most, |handle| {
         let alone = Alone::new(listing, options, cancel);
         let number = handle.number();
         let sink = sink(number);

@@ -73,6 +73,28 @@ impl Default for Metering {
     }
 }
 
+/// Experience of a run, from which the next one over the same files begins: see [`Growth::after`].
+/// Nothing at first.
+#[derive(Debug, Default)]
+pub struct LastRun {
+    /// Number of workers that was found best; 0 if the run did not wait.
+    workers: AtomicUsize,
+    /// True if each item took so long that one is worth a worker.
+    is_slow: AtomicBool,
+}
+
+impl LastRun {
+    /// Takes over the experience of `other` if there is none here.
+    pub fn take_over(&self, other: &LastRun) {
+        if self.workers.load(Ordering::Relaxed) == 0 {
+            let is_slow = other.is_slow.load(Ordering::Relaxed);
+            self.is_slow.store(is_slow, Ordering::Relaxed);
+            let workers = other.workers.load(Ordering::Relaxed);
+            self.workers.store(workers, Ordering::Relaxed);
+        }
+    }
+}
+
 /// Workers of one run, and its growth. Shared by all of them, and written only when one joins or
 /// ends, and by each every few milliseconds where waiting may bring others.
 ///
@@ -108,8 +130,7 @@ pub struct Growth<'g> {
     worth_a_worker: usize,
     changed: &'g (dyn Fn(usize) + Sync),
     metering: &'g Metering,
-    /// Number of workers with which the run before this one waited.
-    last: Option<&'g AtomicUsize>,
+    last: Option<&'g LastRun>,
     tables: Tables,
     named: &'g [BorrowedFd<'g>],
     /// Number of workers that there are, or are about to be.
@@ -199,9 +220,9 @@ impl<'g> Growth<'g> {
     }
 
     /// Begins with the number of workers that was found best in the run before this one, over the same
-    /// files, and leaves its own for the next: 0 at first. Where fewer do as much, the others end.
+    /// files, and leaves its own for the next. Where fewer do as much, the others end.
     #[must_use]
-    pub fn after(mut self, last: &'g AtomicUsize) -> Self {
+    pub fn after(mut self, last: &'g LastRun) -> Self {
         self.last = Some(last);
         self
     }
@@ -276,8 +297,9 @@ impl<'g> Growth<'g> {
             return;
         };
         let usual = self.bounds.usual();
-        let most = self.most().min(usual + (self.left)() / self.worth_a_worker);
-        let wanted = last.load(Ordering::Relaxed).min(most);
+        let more = (self.left)() / self.worth_a_worker(last.is_slow.load(Ordering::Relaxed));
+        let most = self.most().min(usual + more);
+        let wanted = last.workers.load(Ordering::Relaxed).min(most);
         if wanted > usual {
             // What the first report meanwhile is no measure of all.
             let mut measured = self.lock();
@@ -315,7 +337,13 @@ impl<'g> Growth<'g> {
     /// Starts workers until there are `wanted`; false if the system refuses one.
     fn grow(&self, wanted: usize, spawn: &dyn Fn() -> bool) -> bool {
         let mut workers = self.workers();
-        let (mut has_grown, mut is_refused) = (false, false);
+        if workers >= wanted {
+            return true;
+        }
+        // Before they come: else the first of them take the shares of the others, which find nothing
+        // and end. A search at 10 ms a request had 57 workers of 128 that were counted.
+        (self.changed)(wanted);
+        let mut is_refused = false;
         while workers < wanted && !is_refused {
             // Relaxed: a number, with nothing behind it.
             let counted = self.workers.compare_exchange(
@@ -326,9 +354,7 @@ impl<'g> Growth<'g> {
             );
             match counted {
                 // One that was to end stays, or another joins.
-                Ok(_) if self.take_surplus() || spawn() => {
-                    (workers, has_grown) = (workers + 1, true);
-                }
+                Ok(_) if self.take_surplus() || spawn() => workers += 1,
                 Ok(_) => {
                     self.workers.fetch_sub(1, Ordering::Relaxed);
                     is_refused = true;
@@ -336,9 +362,7 @@ impl<'g> Growth<'g> {
                 Err(now) => workers = now,
             }
         }
-        if has_grown {
-            self.report_change();
-        }
+        self.report_change();
         !is_refused
     }
 
@@ -405,9 +429,8 @@ impl<'g> Growth<'g> {
             sum.work = sum.work.max(least);
         }
         let is_slow = sum.is_slow();
-        self.slow.store(is_slow, Ordering::Relaxed);
-        let worth = if is_slow { 1 } else { self.worth_a_worker };
-        let more = (self.left)() / worth;
+        self.note_slow(is_slow);
+        let more = (self.left)() / self.worth_a_worker(is_slow);
         let wanted = measured.climb.next(workers, sum, usual, self.most(), more);
         self.leave(measured.climb.proven(wanted));
         if wanted == workers {
@@ -435,7 +458,23 @@ impl<'g> Growth<'g> {
     /// Leaves a number of workers for the next run to begin with.
     fn leave(&self, workers: usize) {
         if let Some(last) = self.last {
-            last.store(workers, Ordering::Relaxed);
+            last.workers.store(workers, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes, for this run and the next, whether each item takes so long that it is worth a worker.
+    fn note_slow(&self, is_slow: bool) {
+        self.slow.store(is_slow, Ordering::Relaxed);
+        if let Some(last) = self.last {
+            last.is_slow.store(is_slow, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns how many items that no worker has taken are worth another.
+    fn worth_a_worker(&self, is_slow: bool) -> usize {
+        match is_slow {
+            true => 1,
+            false => self.worth_a_worker,
         }
     }
 
@@ -461,7 +500,7 @@ impl<'g> Growth<'g> {
         }
         (measured.sum, measured.climb) = (BusyTime::default(), Climb::new());
         self.leave(usual);
-        self.slow.store(false, Ordering::Relaxed);
+        self.note_slow(false);
         self.changes.fetch_add(1, Ordering::Relaxed);
         self.shrink(usual);
     }

@@ -51,7 +51,9 @@ mod threads;
 
 pub use cancel::Cancel;
 pub use cpus::available_cpus;
-pub use growth::{Effort, Growth, Metering, Pretend, Waiting, WorkerHandle, affordable_workers};
+pub use growth::{
+    Effort, Growth, LastRun, Metering, Pretend, Waiting, WorkerHandle, affordable_workers,
+};
 pub use ordered::{Cursor, WorkerBatches, ordered};
 pub use queue::{Local, WorkQueue};
 pub use run::{MAX_WORKERS, WorkerPanic, run};

@@ -37,7 +37,7 @@ use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 
 use bc_fs::shortage::Wait;
-use bc_pool::{Cancel, Growth, Metering, WorkerHandle, WorkerPanic, Workers};
+use bc_pool::{Cancel, Growth, LastRun, Metering, WorkerHandle, WorkerPanic, Workers};
 use bc_walk::{EntryId, Listing};
 
 use self::files::Started;
@@ -99,13 +99,14 @@ pub fn pump<C: Consumer>(
 /// Small files that are worth another worker where those there are wait for each.
 const WORTH_A_WORKER: usize = 8;
 
-/// Runs `f` on workers that read `plan`, with the options' tables of descriptors, in which those are
+/// Runs `f` on workers that read `plan`, entries of `listing`, with the options' tables of descriptors, in which those are
 /// `named` that they contain: on `first` workers at once, on up to `most` as the work pays for them,
 /// and on up to [`ReadOptions::waiting`] where those wait. Each reports its work to its handle.
 ///
 /// # Errors
 /// [`WorkerPanic`] if any worker panicked, once all the others have returned.
 pub fn run_readers<T: Send>(
+    listing: &Listing,
     plan: &Plan,
     options: &ReadOptions,
     named: &[BorrowedFd<'_>],
@@ -114,15 +115,16 @@ pub fn run_readers<T: Send>(
     f: impl Fn(WorkerHandle<'_>) -> T + Sync,
 ) -> Result<Vec<T>, WorkerPanic> {
     let metering = Metering::default();
-    run_metered(plan, options, named, first, most, &metering, f)
+    let last = options.residency.last_run(listing);
+    run_metered(plan, options, named, [first, most], last, &metering, f)
 }
 
 pub(crate) fn run_metered<T: Send>(
     plan: &Plan,
     options: &ReadOptions,
     named: &[BorrowedFd<'_>],
-    first: usize,
-    most: usize,
+    [first, most]: [usize; 2],
+    last: &LastRun,
     metering: &Metering,
     f: impl Fn(WorkerHandle<'_>) -> T + Sync,
 ) -> Result<Vec<T>, WorkerPanic> {
@@ -135,7 +137,7 @@ pub(crate) fn run_metered<T: Send>(
         .left(&left, WORTH_A_WORKER)
         .changed(&changed)
         .metering(metering)
-        .after(options.residency.workers())
+        .after(last)
         .tables(options.tables, named);
     growth.run(f)
 }

@@ -2,9 +2,12 @@
 //! processor. File systems are asked where they report it, and timed where they do not. Workers start
 //! with the experience of others before them.
 
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use bc_pool::LastRun;
+use bc_walk::Listing;
 
 /// Experience of workers that read with clones of the same [`ReadOptions`](crate::ReadOptions): a
 /// search in several passes, or many workers, need not ask again what was asked before. It decides
@@ -18,8 +21,7 @@ struct Learned {
     misses: [AtomicU8; 2],
     /// Devices that cannot report what of a file is resident.
     silent: Mutex<Vec<u64>>,
-    /// Number of workers that was found best in the last run.
-    workers: AtomicUsize,
+    last_run: LastRun,
 }
 
 /// Calls that can be tried without waiting for the disk.
@@ -60,9 +62,12 @@ impl Residency {
         }
     }
 
-    /// Returns the number of workers that was found best in the last run, or 0.
-    pub(crate) fn workers(&self) -> &AtomicUsize {
-        &self.0.workers
+    /// Returns what the last run found out about its number of workers: that over these files before,
+    /// or else the walk that listed them.
+    pub(crate) fn last_run(&self, listing: &Listing) -> &LastRun {
+        let last_run = &self.0.last_run;
+        last_run.take_over(listing.last_run());
+        last_run
     }
 
     /// Returns the devices that were found silent: they cannot report what of a file is resident.

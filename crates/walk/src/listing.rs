@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bc_fs::dirfd::{PLACE, open_through};
 use bc_fs::mount::Decompression;
 use bc_fs::shortage::Shortage;
+use bc_pool::LastRun;
 use rustix::fs::{CWD, OFlags, fstat};
 use rustix::io::Errno;
 
@@ -64,6 +65,7 @@ pub struct Listing {
     /// Metadata that was asked for about regular files.
     pub(crate) file_metadata: Metadata,
     pub(crate) cancelled: bool,
+    pub(crate) last_run: LastRun,
 }
 
 /// Facts kept about a directory where a walk began.
@@ -190,6 +192,12 @@ impl Listing {
     /// is not. Methods that take an id panic for one that is not.
     pub fn contains(&self, entry: EntryId) -> bool {
         (entry.0 as usize) < self.entries.len()
+    }
+
+    /// Returns the walk's experience with its number of workers, from which those that read the files
+    /// may begin.
+    pub fn last_run(&self) -> &LastRun {
+        &self.last_run
     }
 
     /// True if the walk was cancelled: then entries are missing, and no error lists them.

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 
+use bc_pool::LastRun;
+
 use crate::columns::{AttributeClass, Columns, EntryRun};
 use crate::listing::{
     Began, Dir, DirId, EntryId, Listing, NO_PARENT, NO_WALK_ROOT, PackedEntry, PathPrefix, Tag,
@@ -17,6 +19,7 @@ use crate::{DirectorySet, Entries, FileStats, Gap, Metadata, Skipped, WalkOption
 pub(crate) struct Parts<'w> {
     pub(crate) options: &'w WalkOptions,
     pub(crate) cancelled: bool,
+    pub(crate) last_run: LastRun,
     pub(crate) opener: Opener,
     pub(crate) prefixes: Vec<PathPrefix>,
     pub(crate) walk_roots: Vec<WalkRoot>,
@@ -196,6 +199,7 @@ pub(crate) fn merge(parts: Parts<'_>) -> Listing {
             FileStats::Left => Metadata::None,
         },
         cancelled: parts.cancelled,
+        last_run: parts.last_run,
     };
     if let Some(order) = interleave(&listing, &pieces) {
         reorder(&mut listing, &order);

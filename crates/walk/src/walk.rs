@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use bc_fs::dirfd::PLACE;
 use bc_fs::mount::{Traits, basic_traits};
-use bc_pool::{Cancel, Growth, Metering, WorkQueue, WorkerPanic, run};
+use bc_pool::{Cancel, Growth, LastRun, WorkQueue, WorkerPanic, run};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
@@ -204,6 +204,7 @@ struct Walk<'w> {
     shared: SharedTree,
     /// One for each worker that ever ran; the first has what the walk itself finds, too.
     outputs: Vec<Mutex<WorkerOutput>>,
+    last_run: LastRun,
     passed_by: Vec<Vec<u8>>,
 }
 
@@ -253,6 +254,7 @@ pub(crate) fn list_with(
         watched: HashSet::new(),
         shared,
         outputs: vec![Mutex::new(output)],
+        last_run: LastRun::default(),
         passed_by: Vec::new(),
     };
     let mut pending = walk.batch(0)?;
@@ -271,6 +273,7 @@ pub(crate) fn list_with(
     let mut listing = merge(Parts {
         options,
         cancelled: cancel.is_cancelled(),
+        last_run: walk.last_run,
         opener: walk.opener,
         prefixes: walk.prefixes,
         walk_roots: walk.walk_roots,
@@ -324,8 +327,9 @@ impl Walk<'_> {
             // The second half is for those that join in the place of others that have ended.
             let most = 2 * self.workers.most();
             self.outputs.resize_with(most, Mutex::default);
-            let metering = &self.tuning.metering;
-            let ran = walk_together(&context, &self.outputs, tasks, self.workers, metering)?;
+            let growth = Growth::new(self.workers).metering(&self.tuning.metering);
+            let growth = growth.after(&self.last_run);
+            let ran = walk_together(&context, &self.outputs, tasks, growth)?;
             self.outputs.truncate(ran.max(before));
         }
         let mut pending = BTreeMap::new();
@@ -469,14 +473,12 @@ fn walk_together(
     context: &Context<'_>,
     outputs: &[Mutex<WorkerOutput>],
     tasks: Vec<Task>,
-    workers: Workers,
-    metering: &Metering,
+    growth: Growth<'_>,
 ) -> Result<usize, WorkerPanic> {
     let queue = WorkQueue::new(QUEUE);
     tasks.into_iter().for_each(|task| queue.push(task));
     let waiting = || queue.waiting();
-    let growth = Growth::new(workers).left(&waiting, 1).metering(metering);
-    let used = growth.run(|handle| {
+    let used = growth.left(&waiting, 1).run(|handle| {
         let (at, mut output) = output_of(outputs, handle.number());
         let mut worker = Worker::new(context, &mut output, handle);
         queue.work(context.cancel, |task, local| {

@@ -500,7 +500,8 @@ impl<'a> Context<'a> {
         let effort = Effort::of(plan.len() as u64, bytes);
         let workers = self.options.start.workers(most, effort);
         let named: Vec<_> = self.listing.descriptors().collect();
-        bc_read::run_readers(plan, &self.options.read, &named, workers, workers, f)
+        let read = &self.options.read;
+        bc_read::run_readers(self.listing, plan, read, &named, workers, workers, f)
     }
 
     /// The entries that open these candidates.

@@ -325,7 +325,9 @@ fn who_was_to_end_is_asked_to_stay_before_another_is_started() {
     let reported = Mutex::new(Vec::new());
     let changed = |workers| reported.lock().unwrap().push(workers);
     let growth = Growth::new(Workers::up_to(2, 8)).changed(&changed);
-    assert!(growth.grow(8, &|| true));
+    // Those that come first must not take what is the others' share.
+    let is_said_before = || reported.lock().unwrap().as_slice() == [8];
+    assert!(growth.grow(8, &is_said_before));
     growth.shrink(4);
     assert!(growth.grow(7, &|| unreachable!()));
     assert_eq!(growth.surplus.load(Ordering::Relaxed), 1);
@@ -337,7 +339,7 @@ fn who_was_to_end_is_asked_to_stay_before_another_is_started() {
         (growth.workers(), growth.surplus.load(Ordering::Relaxed)),
         (8, 0)
     );
-    assert_eq!(*reported.lock().unwrap(), [8, 4, 7, 8]);
+    assert_eq!(*reported.lock().unwrap(), [8, 8, 4, 7, 7, 9, 8]);
 }
 
 #[test]
@@ -345,7 +347,7 @@ fn a_run_begins_with_the_workers_of_the_one_before() {
     if !bc_testkit::has_descriptors(1024) {
         return;
     }
-    let last = AtomicUsize::new(0);
+    let last = LastRun::default();
     let begun = |bounds: Workers, files: usize| {
         let left = || files;
         let growth = Growth::new(bounds).first(1).left(&left, 8).after(&last);
@@ -354,18 +356,24 @@ fn a_run_begins_with_the_workers_of_the_one_before() {
     };
     let (two, four) = (Workers::adaptive(2), Workers::from(4));
     assert_eq!(begun(two, 10_000), 1);
-    last.store(32, Ordering::Relaxed);
+    last.workers.store(32, Ordering::Relaxed);
     assert_eq!([begun(two, 10_000), begun(four, 10_000)], [32, 1]);
     assert_eq!(
         [begun(two, 40), begun(two, 7)],
         [7, 1],
         "as many as have work"
     );
+    last.is_slow.store(true, Ordering::Relaxed);
+    assert_eq!(
+        [begun(two, 10_000), begun(two, 7)],
+        [32, 9],
+        "each file is worth a worker where it waits long"
+    );
     // What is measured counts for the next.
     let left = || 10_000;
     let growth = Growth::new(two).left(&left, 8).after(&last);
     growth.note(reported(1000, 990), 0, &|| unreachable!());
-    assert_eq!(last.load(Ordering::Relaxed), 2);
+    assert_eq!(last.workers.load(Ordering::Relaxed), 2);
     assert_eq!(begun(two, 10_000), 1);
 }
 
@@ -376,7 +384,8 @@ fn a_run_counts_the_workers_that_it_got() {
     if !bc_testkit::has_descriptors(1024) {
         return;
     }
-    let last = AtomicUsize::new(32);
+    let last = LastRun::default();
+    last.workers.store(32, Ordering::Relaxed);
     let left = || 10_000;
     let growth = Growth::new(2).left(&left, 8).after(&last);
     growth.join_as_before(&|| unreachable!("a bound that is kept"));
@@ -388,7 +397,10 @@ fn a_run_counts_the_workers_that_it_got() {
     let growth = Growth::new(Workers::adaptive(2)).left(&left, 8);
     let growth = growth.after(&last);
     growth.join_as_before(&spawn);
-    assert_eq!((growth.workers(), last.load(Ordering::Relaxed)), (5, 5));
+    assert_eq!(
+        (growth.workers(), last.workers.load(Ordering::Relaxed)),
+        (5, 5)
+    );
     growth.note(reported(1000, 990), 1, &|| unreachable!("refused before"));
     assert_eq!(growth.workers(), 5);
     // What a trial gets counts, too.
@@ -396,7 +408,10 @@ fn a_run_counts_the_workers_that_it_got() {
     let growth = Growth::new(Workers::adaptive(2)).left(&left, 8);
     let growth = growth.after(&last);
     growth.note(reported(1000, 0), 0, &spawn);
-    assert_eq!((growth.workers(), last.load(Ordering::Relaxed)), (5, 5));
+    assert_eq!(
+        (growth.workers(), last.workers.load(Ordering::Relaxed)),
+        (5, 5)
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use bc_pool::{Cancel, Metering, Waiting};
+use bc_pool::{Cancel, LastRun, Metering, Waiting};
 use bc_walk::{EntryId, Error, ErrorKind, Metadata};
 
 use super::{Recorder, each_backend, files, list, options, read_all};
@@ -180,13 +180,22 @@ fn workers(waiting: usize, files: u32, waited: fn(Duration) -> Duration) -> usiz
         window: Duration::ZERO,
         pretend: Some(Box::new(move |busy| busy - waited(busy))),
     };
-    let ran = run_metered(&plan, &options, &[], 2, 2, &metering, |mut worker| {
-        worker.waiting(Waiting::Begins);
-        for _ in 0..10 {
-            std::thread::sleep(Duration::from_micros(1));
-            worker.waiting(Waiting::GoesOn);
-        }
-    });
+    let last = LastRun::default();
+    let ran = run_metered(
+        &plan,
+        &options,
+        &[],
+        [2, 2],
+        &last,
+        &metering,
+        |mut worker| {
+            worker.waiting(Waiting::Begins);
+            for _ in 0..10 {
+                std::thread::sleep(Duration::from_micros(1));
+                worker.waiting(Waiting::GoesOn);
+            }
+        },
+    );
     ran.unwrap().len()
 }
 
