@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use bc_fs::safe;
+use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::parse::args::LogFormat;
@@ -15,6 +16,7 @@ use crate::report::{Exit, fatal, print_by, style, write_stderr};
 /// Prints clap's message: help and version to stdout (0), errors to stderr (2).
 pub fn print(mut error: clap::Error) -> Exit {
     without_dashes(&mut error);
+    with_actions(&mut error);
     let mut text = error.render().to_string();
     if !error.use_stderr() {
         // Between options clap puts lines of blanks.
@@ -65,6 +67,24 @@ fn without_dashes(error: &mut clap::Error) {
     let is_unknown = error.kind() == ErrorKind::UnknownArgument;
     if is_unknown && path.symlink_metadata().is_err() {
         error.remove(ContextKind::Suggested);
+    }
+}
+
+/// Adds to the message that an action of prune is missing those that there are, and the one to try
+/// first, which changes nothing.
+fn with_actions(error: &mut clap::Error) {
+    let is_action = |argument: &String| argument.starts_with("--action");
+    let missing = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(arguments)) => arguments.iter().any(is_action),
+        _ => false,
+    };
+    if missing && error.kind() == ErrorKind::MissingRequiredArgument {
+        let tips = [
+            "actions are hardlink, reflink, symlink, delete, trash and move:DIR",
+            "'--action=hardlink --dry-run' previews the steps and changes nothing",
+        ];
+        let tips = tips.map(|tip| StyledStr::from(tip.to_owned())).to_vec();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
 }
 

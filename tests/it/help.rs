@@ -348,3 +348,18 @@ fn help_calls_the_program_as_the_reader_did() {
     let short = t.bc_line("-h").arg0("bchash").go();
     short.stdout_has("'bchash DIR' means 'bchash hash DIR'");
 }
+
+#[test]
+fn prune_without_an_action_lists_the_actions() {
+    let t = TestTree::new();
+    t.write("a", "abc").write("b", "abc");
+    let out = t.bc_line("dup prune a b").go();
+    out.code(2)
+        .stderr_has("not provided:\n  --action <ACTION>\n")
+        .stderr_has("tip: actions are hardlink, reflink, symlink, delete, trash and move:DIR\n")
+        .stderr_has("tip: '--action=hardlink --dry-run' previews the steps and changes nothing\n");
+    t.bc_line("dup prune --dirs")
+        .go()
+        .code(2)
+        .stderr_has("previews the steps");
+}

@@ -1,13 +1,20 @@
 //! `cargo xtask bench parity`: protecting trees, protecting them again, and repairing them, beside
-//! `par2`, in alternating pairs; and the memory that it takes under a small budget.
+//! `par2` and the floor, in turns; and the memory that it takes under a small budget.
+//!
+//! The floor of protecting is the sum of a manifest, the digests of all blocks, and the code's work
+//! on as many blocks, each by itself on all processors. Each peer is run once where it takes
+//! [`HOPELESS`] times as long.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use reed_solomon_simd::engine::DefaultEngine;
+use reed_solomon_simd::rate::{HighRateEncoder, RateEncoder};
 use wait4::Wait4;
 
 use super::machine;
@@ -30,6 +37,19 @@ const TREES: &[(&str, usize, usize)] = &[
 /// Bytes of a block, of ours and, as it is asked, of par2's.
 const BLOCK: u64 = 65_536;
 
+/// Blocks of a volume, and parity blocks for them.
+const VOLUME: usize = 4096;
+const PARITY: usize = VOLUME / 20 + 1;
+
+/// Bytes of a block that the code works on at a time: more leave the cache.
+const COLUMNS: usize = 4096;
+
+/// Programs to compare with, by the names of their commands.
+const PEERS: &[&str] = &["par2", "par2-turbo"];
+
+/// A peer that took so many times as long as ours in the first pair is not run again.
+const HOPELESS: f64 = 4.0;
+
 pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     let dir = args.option("--dir")?.unwrap_or_else(|| "/dev/shm".into());
     let only = args.option("--only")?.unwrap_or_default();
@@ -44,7 +64,10 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
     let bench = ParityBench {
         bc,
-        par2: sh::find_tool(&["par2"]),
+        peers: PEERS
+            .iter()
+            .filter_map(|name| Some((*name, sh::find_tool(&[name])?)))
+            .collect(),
         dir: dir.clone(),
         runs,
     };
@@ -55,7 +78,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         machine::commit(),
         machine::load()
     );
-    println!("| tree | job | bc, s | peak, MB | par2, s | |\n|---|---|--:|--:|--:|--:|");
+    println!("| tree | job | bc, s | peak, MB | beside | s | |\n|---|---|--:|--:|---|--:|--:|");
     let measured = bench.all(&only, source.as_deref());
     let removed = bc_testkit::remove_tree(&dir).with_context(|| dir.display().to_string());
     measured.and(removed)?;
@@ -65,13 +88,16 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
 /// A bench of parity.
 struct ParityBench {
     bc: PathBuf,
-    par2: Option<PathBuf>,
+    peers: Vec<(&'static str, PathBuf)>,
     dir: PathBuf,
     runs: u64,
 }
 
 /// Seconds and peak memory in bytes of a run.
 type Spent = (f64, u64);
+
+/// Another way to do a job, by its name.
+type Peer<'a> = (&'a str, Box<dyn Fn() -> Result<Spent> + 'a>);
 
 impl ParityBench {
     fn all(&self, only: &str, source: Option<&Path>) -> Result<()> {
@@ -126,12 +152,9 @@ impl ParityBench {
 
     /// Measures all jobs of the tree that lies there.
     fn tree(&self, name: &str, has_peer: bool) -> Result<()> {
-        let par2 = self.par2.as_deref().filter(|_| has_peer);
+        let peers = if has_peer { &self.peers[..] } else { &[] };
         let files = self.files()?;
         self.ours("integrity manifest --algorithm=blake3 --output=LIST TREE")?;
-        self.job(name, "manifest", no_peer(), |_| {
-            self.ours("integrity manifest --algorithm=blake3 --output=LIST TREE")
-        })?;
         let create = |par2: &Path| {
             let _ = bc_testkit::remove_tree(&self.at("par2"));
             std::fs::create_dir_all(self.at("par2"))?;
@@ -140,20 +163,28 @@ impl ParityBench {
             command.arg(self.at("tree")).arg(self.at("par2/set"));
             self.timed(command.args(&files))
         };
-        self.job(
-            name,
-            "protect",
-            par2.map(|par2| move || create(par2)),
-            |_| {
-                let _ = bc_testkit::remove_tree(&self.at("list.parity"));
-                self.ours("integrity protect TREE LIST")
-            },
-        )?;
-        self.job(name, "protect, --memory-budget=64M", no_peer(), |_| {
+        let creates: Vec<Peer<'_>> = peers
+            .iter()
+            .map(|(name, par2)| -> Peer<'_> { (name, Box::new(move || create(par2))) })
+            .collect();
+        let all = all_files(&self.at("tree"))?;
+        let floor = || -> Result<Spent> {
+            let manifest =
+                self.ours("integrity manifest --algorithm=blake3 --output=OTHER TREE")?;
+            let blocks = block_digests(&all)?;
+            Ok((manifest.0 + blocks.seconds + code(blocks.count)?, 0))
+        };
+        let mut others = creates;
+        others.push(("floor", Box::new(floor)));
+        self.job(name, "protect", &others, |_| {
+            let _ = bc_testkit::remove_tree(&self.at("list.parity"));
+            self.ours("integrity protect TREE LIST")
+        })?;
+        self.job(name, "protect, --memory-budget=64M", &[], |_| {
             let _ = bc_testkit::remove_tree(&self.at("list.parity"));
             self.ours("integrity protect --memory-budget=64M TREE LIST")
         })?;
-        self.job(name, "protect again, nothing edited", no_peer(), |_| {
+        self.job(name, "protect again, nothing edited", &[], |_| {
             self.ours("integrity protect TREE LIST")
         })?;
         let before = written(&self.at("list.parity"))?;
@@ -185,6 +216,7 @@ impl ParityBench {
         };
         if has_peer {
             let repair = |par2: &Path| {
+                files.iter().try_for_each(damage)?;
                 let mut command = Command::new(par2);
                 command
                     .args(["repair", "-q", "-q", "-B"])
@@ -192,20 +224,17 @@ impl ParityBench {
                 self.timed(command.arg(self.at("par2/set.par2")))
             };
             // The files that were edited are not those of the set.
-            if let Some(par2) = par2 {
+            if let Some((_, par2)) = peers.last() {
                 create(par2)?;
             }
-            let repaired = par2.map(|par2| {
-                let files = &files;
-                move || {
-                    files.iter().try_for_each(damage)?;
-                    repair(par2)
-                }
-            });
+            let repairs: Vec<Peer<'_>> = peers
+                .iter()
+                .map(|(name, par2)| -> Peer<'_> { (name, Box::new(move || repair(par2))) })
+                .collect();
             for budget in ["", "--memory-budget=64M "] {
                 let job = format!("restore of 1 % of the blocks {budget}");
                 let line = format!("integrity restore --discard-damaged {budget}TREE LIST");
-                self.job(name, job.trim(), repaired.as_ref(), |_| {
+                self.job(name, job.trim(), &repairs, |_| {
                     files.iter().try_for_each(damage)?;
                     self.ours(&line)
                 })?;
@@ -214,35 +243,48 @@ impl ParityBench {
         Ok(())
     }
 
-    /// Measures a job in pairs.
-    fn job<P: Fn() -> Result<Spent>>(
+    /// Measures a job in turns with others.
+    fn job(
         &self,
         tree: &str,
         job: &str,
-        peer: Option<P>,
+        others: &[Peer<'_>],
         ours: impl Fn(u64) -> Result<Spent>,
     ) -> Result<()> {
-        let (mut own, mut theirs) = (Vec::new(), Vec::new());
-        let mut peak = 0;
+        let (mut own, mut peak) = (Vec::new(), 0);
+        let mut theirs = vec![Vec::new(); others.len()];
         for run in 0..self.runs {
             let (seconds, memory) = ours(run)?;
             own.push(seconds);
             peak = peak.max(memory);
-            if let Some(peer) = &peer {
-                theirs.push(peer()?.0);
+            for ((_, other), times) in others.iter().zip(&mut theirs) {
+                if times.iter().all(|time| *time < HOPELESS * seconds) {
+                    times.push(other()?.0);
+                }
             }
         }
-        let theirs = (!theirs.is_empty()).then(|| median(theirs.iter().copied()));
-        self.row(tree, job, (median(own.iter().copied()), peak), theirs);
+        let spent = (median(own.iter().copied()), peak);
+        if others.is_empty() {
+            self.row(tree, job, spent, None);
+        }
+        for ((name, _), times) in others.iter().zip(&theirs) {
+            self.row(
+                tree,
+                job,
+                spent,
+                Some((name, median(times.iter().copied()))),
+            );
+        }
         Ok(())
     }
 
-    fn row(&self, tree: &str, job: &str, (seconds, peak): Spent, peer: Option<f64>) {
-        let (theirs, times) = peer.map_or_else(Default::default, |peer| {
-            (format!("{peer:.2}"), format!("{:.1}×", peer / seconds))
+    fn row(&self, tree: &str, job: &str, (seconds, peak): Spent, other: Option<(&str, f64)>) {
+        let (name, theirs, times) = other.map_or_else(Default::default, |(name, other)| {
+            let times = format!("{:.2}×", other / seconds);
+            (name, format!("{other:.2}"), times)
         });
         let peak = peak as f64 / 1e6;
-        println!("| {tree} | {job} | {seconds:.3} | {peak:.0} | {theirs} | {times} |");
+        println!("| {tree} | {job} | {seconds:.3} | {peak:.0} | {name} | {theirs} | {times} |");
     }
 
     fn files(&self) -> Result<Vec<PathBuf>> {
@@ -262,6 +304,7 @@ impl ParityBench {
         for word in line.split(' ') {
             let path = |name: &str| self.at(name).display().to_string();
             let word = word.replace("TREE", &path("tree"));
+            let word = word.replace("OTHER", &path("other.jsonl"));
             command.arg(word.replace("LIST", &path("list.jsonl")));
         }
         self.timed(&mut command)
@@ -279,8 +322,85 @@ impl ParityBench {
     }
 }
 
-fn no_peer() -> Option<fn() -> Result<Spent>> {
-    None
+/// Returns the regular files of a tree.
+fn all_files(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir).with_context(|| dir.display().to_string())? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            files.append(&mut all_files(&entry.path())?);
+        } else if kind.is_file() {
+            files.push(entry.path());
+        }
+    }
+    Ok(files)
+}
+
+struct BlockDigests {
+    seconds: f64,
+    count: usize,
+}
+
+/// Reads the files, and takes a BLAKE3 of each of their blocks, on all processors.
+fn block_digests(files: &[PathBuf]) -> Result<BlockDigests> {
+    let (next, bytes) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let begun = Instant::now();
+    let read = bc_pool::run(processors(), |_| -> Result<()> {
+        let mut block = vec![0; BLOCK as usize];
+        while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let open = File::open(file).with_context(|| file.display().to_string())?;
+            let mut at = 0;
+            loop {
+                let read = open.read_at(&mut block, at as u64)?;
+                if read == 0 {
+                    break;
+                }
+                std::hint::black_box(blake3::hash(&block[..read]));
+                at += read;
+            }
+            bytes.fetch_add(at, Ordering::Relaxed);
+        }
+        Ok(())
+    })?;
+    read.into_iter().collect::<Result<()>>()?;
+    Ok(BlockDigests {
+        seconds: begun.elapsed().as_secs_f64(),
+        count: bytes.into_inner().div_ceil(BLOCK as usize),
+    })
+}
+
+/// Encodes so many blocks in memory, on all processors; returns the seconds that it took.
+fn code(blocks: usize) -> Result<f64> {
+    let slices = BLOCK as usize / COLUMNS;
+    let tasks = blocks.div_ceil(VOLUME) * slices;
+    let shards: Vec<u8> = (0..VOLUME * COLUMNS)
+        .map(|at| (at * at >> 7) as u8)
+        .collect();
+    let next = AtomicUsize::new(0);
+    let begun = Instant::now();
+    let coded = bc_pool::run(processors(), |_| -> Result<()> {
+        loop {
+            let task = next.fetch_add(1, Ordering::Relaxed);
+            if task >= tasks {
+                return Ok(());
+            }
+            let data = VOLUME.min(blocks - task / slices * VOLUME);
+            let parity = PARITY.min(data.div_ceil(20).max(2)).min(data);
+            let engine = DefaultEngine::new();
+            let mut encoder = HighRateEncoder::new(data, parity, COLUMNS, engine, None)?;
+            for shard in shards.chunks_exact(COLUMNS).take(data) {
+                encoder.add_original_shard(shard)?;
+            }
+            std::hint::black_box(encoder.encode()?.recovery(0));
+        }
+    })?;
+    coded.into_iter().collect::<Result<()>>()?;
+    Ok(begun.elapsed().as_secs_f64())
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Returns the bytes of the files in a directory.
