@@ -6,6 +6,7 @@
 //! [`HOPELESS`] times as long.
 
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -44,8 +45,12 @@ const PARITY: usize = VOLUME / 20 + 1;
 /// Bytes of a block that the code works on at a time: more leave the cache.
 const COLUMNS: usize = 4096;
 
-/// Programs to compare with, by the names of their commands.
-const PEERS: &[&str] = &["par2", "par2-turbo"];
+/// Programs to compare with, by the names of their commands, and the bytes above which they are not
+/// run, as that takes an hour.
+const PEERS: &[(&str, usize)] = &[("par2", 2 << 30), ("par2-turbo", 8 << 30)];
+
+/// Greatest number of blocks that they take. Where there are more, theirs are larger.
+const PEERS_BLOCKS: usize = 32_768;
 
 /// A peer that took so many times as long as ours in the first pair is not run again.
 const HOPELESS: f64 = 4.0;
@@ -66,7 +71,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         bc,
         peers: PEERS
             .iter()
-            .filter_map(|name| Some((*name, sh::find_tool(&[name])?)))
+            .filter_map(|(name, most)| Some((*name, *most, sh::find_tool(&[name])?)))
             .collect(),
         dir: dir.clone(),
         runs,
@@ -88,7 +93,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
 /// A bench of parity.
 struct ParityBench {
     bc: PathBuf,
-    peers: Vec<(&'static str, PathBuf)>,
+    peers: Vec<(&'static str, usize, PathBuf)>,
     dir: PathBuf,
     runs: u64,
 }
@@ -104,7 +109,7 @@ impl ParityBench {
         for (name, count, size) in TREES {
             if name.contains(only) {
                 self.make(*count, *size)?;
-                self.tree(name, true)?;
+                self.tree(name, Some(count * size))?;
             }
         }
         let usual = sh::dataset("linux");
@@ -118,7 +123,7 @@ impl ParityBench {
                     .arg(self.at("tree")),
             )?;
             // It has more files than par2 takes.
-            self.tree("source tree", false)?;
+            self.tree("source tree", None)?;
         }
         Ok(())
     }
@@ -138,43 +143,55 @@ impl ParityBench {
         std::fs::create_dir_all(self.at("tree"))?;
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         for number in 0..count {
-            let mut next = || {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                state.to_le_bytes()
-            };
-            let content: Vec<u8> = (0..size / 8).flat_map(|_| next()).collect();
-            std::fs::write(self.at("tree").join(format!("{number:04}")), content)?;
+            let mut file = File::create(self.at("tree").join(format!("{number:04}")))?;
+            // In pieces: what this program has used at most counts for those that it starts.
+            let mut left = size;
+            while left > 0 {
+                let mut next = || {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    state.to_le_bytes()
+                };
+                let piece: Vec<u8> = (0..left.min(MIB) / 8).flat_map(|_| next()).collect();
+                file.write_all(&piece)?;
+                left -= piece.len();
+            }
         }
         Ok(())
     }
 
-    /// Measures all jobs of the tree that lies there.
-    fn tree(&self, name: &str, has_peer: bool) -> Result<()> {
-        let peers = if has_peer { &self.peers[..] } else { &[] };
+    /// Measures all jobs of the tree that lies there, of so many bytes if others can do them, too.
+    fn tree(&self, name: &str, peers_bytes: Option<usize>) -> Result<()> {
+        let is_run = |most: usize| peers_bytes.is_some_and(|bytes| bytes <= most);
+        let peers = self.peers.iter().filter(|(_, most, _)| is_run(*most));
+        let peers: Vec<(&str, &Path)> = peers.map(|(name, _, par2)| (*name, &**par2)).collect();
+        let mut block = BLOCK as usize;
+        while peers_bytes.unwrap_or(0).div_ceil(block) > PEERS_BLOCKS {
+            block *= 2;
+        }
         let files = self.files()?;
+        let all = all_files(&self.at("tree"))?;
         self.ours("integrity manifest --algorithm=blake3 --output=LIST TREE")?;
         let create = |par2: &Path| {
             let _ = bc_testkit::remove_tree(&self.at("par2"));
             std::fs::create_dir_all(self.at("par2"))?;
             let mut command = Command::new(par2);
-            command.args(["create", "-q", "-q", "-r5", "-s65536", "-B"]);
+            command.args(["create", "-q", "-q", "-r5", &format!("-s{block}"), "-B"]);
             command.arg(self.at("tree")).arg(self.at("par2/set"));
             self.timed(command.args(&files))
         };
-        let creates: Vec<Peer<'_>> = peers
-            .iter()
-            .map(|(name, par2)| -> Peer<'_> { (name, Box::new(move || create(par2))) })
-            .collect();
-        let all = all_files(&self.at("tree"))?;
         let floor = || -> Result<Spent> {
             let manifest =
                 self.ours("integrity manifest --algorithm=blake3 --output=OTHER TREE")?;
             let blocks = block_digests(&all)?;
             Ok((manifest.0 + blocks.seconds + code(blocks.count)?, 0))
         };
-        let mut others = creates;
+        let create = &create;
+        let mut others: Vec<Peer<'_>> = peers
+            .iter()
+            .map(|(name, par2)| -> Peer<'_> { (*name, Box::new(move || create(par2))) })
+            .collect();
         others.push(("floor", Box::new(floor)));
         self.job(name, "protect", &others, |_| {
             let _ = bc_testkit::remove_tree(&self.at("list.parity"));
@@ -191,12 +208,13 @@ impl ParityBench {
         let edited = (files.len() / 1000).max(1);
         let mut bytes = 0;
         for file in files.iter().take(edited) {
-            let mut content = std::fs::read(file)?;
-            if let Some(byte) = content.last_mut() {
-                *byte ^= 1;
+            let open = File::options().read(true).write(true).open(file)?;
+            let len = open.metadata()?.len();
+            let mut byte = [0];
+            if len > 0 && open.read_at(&mut byte, len - 1)? == 1 {
+                open.write_all_at(&[!byte[0]], len - 1)?;
             }
-            bytes += content.len();
-            std::fs::write(file, content)?;
+            bytes += len;
         }
         self.ours("integrity update TREE LIST")?;
         let spent = self.ours("integrity protect TREE LIST")?;
@@ -214,7 +232,7 @@ impl ParityBench {
             }
             Ok(open.set_modified(meta.modified()?)?)
         };
-        if has_peer {
+        if peers_bytes.is_some() {
             let repair = |par2: &Path| {
                 files.iter().try_for_each(damage)?;
                 let mut command = Command::new(par2);
@@ -227,14 +245,17 @@ impl ParityBench {
             if let Some((_, par2)) = peers.last() {
                 create(par2)?;
             }
+            let repair = &repair;
             let repairs: Vec<Peer<'_>> = peers
                 .iter()
-                .map(|(name, par2)| -> Peer<'_> { (name, Box::new(move || repair(par2))) })
+                .map(|(name, par2)| -> Peer<'_> { (*name, Box::new(move || repair(par2))) })
                 .collect();
             for budget in ["", "--memory-budget=64M "] {
                 let job = format!("restore of 1 % of the blocks {budget}");
                 let line = format!("integrity restore --discard-damaged {budget}TREE LIST");
                 self.job(name, job.trim(), &repairs, |_| {
+                    // What others have repaired is written now, and would be taken for an edit.
+                    self.ours("integrity update TREE LIST")?;
                     files.iter().try_for_each(damage)?;
                     self.ours(&line)
                 })?;
