@@ -396,7 +396,7 @@ fn code(blocks: usize) -> Result<f64> {
     let slices = BLOCK as usize / COLUMNS;
     let tasks = blocks.div_ceil(VOLUME) * slices;
     let shards: Vec<u8> = (0..VOLUME * COLUMNS)
-        .map(|at| (at * at >> 7) as u8)
+        .map(|at| ((at * at) >> 7) as u8)
         .collect();
     let next = AtomicUsize::new(0);
     let begun = Instant::now();
