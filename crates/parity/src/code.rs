@@ -11,7 +11,6 @@ use std::sync::{Mutex, PoisonError};
 
 use reed_solomon_simd::engine::{DefaultEngine, Engine, ShardsRefMut, utils::xor};
 use reed_solomon_simd::rate::{DecoderWork, HighRateDecoder, RateDecoder};
-use serde::{Deserialize, Serialize};
 
 /// Bytes of a block.
 pub(crate) const BLOCK: usize = 64 << 10;
@@ -34,8 +33,7 @@ pub(crate) fn parity_blocks(data: usize, redundancy: Redundancy) -> usize {
 }
 
 /// Share of parity: 5 % unless another one is given.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Redundancy(u32);
 
 impl Redundancy {
@@ -65,20 +63,6 @@ impl std::fmt::Display for Redundancy {
             0 => write!(f, "{whole}%"),
             _ => write!(f, "{whole}.{}%", format!("{rest:03}").trim_end_matches('0')),
         }
-    }
-}
-
-impl From<Redundancy> for String {
-    fn from(redundancy: Redundancy) -> String {
-        redundancy.to_string()
-    }
-}
-
-impl TryFrom<String> for Redundancy {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Redundancy, String> {
-        text.parse()
     }
 }
 

@@ -98,11 +98,34 @@ impl ProtectedTree {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct ParitySettings {
     /// Share of parity in new volumes.
+    #[serde(with = "share")]
     pub redundancy: Redundancy,
     /// Bytes of content in a full volume.
     pub volume: u64,
     /// Seconds for which content that is gone is kept.
     pub keep_removed: i64,
+}
+
+/// Shares of parity as text.
+mod share {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use super::Redundancy;
+
+    pub(super) fn serialize<S: Serializer>(
+        share: &Redundancy,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(share)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Redundancy, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
 }
 
 /// First line of an index: description of the directory.

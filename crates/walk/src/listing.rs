@@ -195,7 +195,8 @@ impl Listing {
     }
 
     /// Returns the walk's experience with its number of workers, from which those that read the files
-    /// may begin.
+    /// may begin. Internal to bit-crafts, without a promise of stability.
+    #[doc(hidden)]
     pub fn last_run(&self) -> &LastRun {
         &self.last_run
     }

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bc_pool::Metering;
 use tempfile::TempDir;
 
 use super::*;

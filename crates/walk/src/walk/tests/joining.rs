@@ -2,8 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use bc_pool::Metering;
-
 use super::*;
 
 /// Makes directories enough to keep any number of workers supplied, all found at once.
