@@ -108,7 +108,7 @@ fn a_check_passes_over_volumes_that_others_have_replaced() {
     let out = t.bc_line(CHECK).go();
     out.code(0)
         .stdout_has("; worn, other volumes have its recorded content\n")
-        .stderr_has("; 1 worn, whose recorded content others have");
+        .stderr_has("; 1 whose recorded content others have");
     assert!(!out.text().contains("needs other parity"), "{out}");
     let verify = t.bc_line(VERIFY).go();
     assert!(!verify.code(0).error_text().contains("parity"), "{verify}");
@@ -251,4 +251,36 @@ fn the_copy_of_a_manifest_is_offered_with_its_age_and_the_same_options() {
         .code(0);
     t.write("m.jsonl", t.read("m.parity/manifest.jsonl.zst"));
     is_whole(&t);
+}
+
+/// Checks that no volume is called replaced that alone repairs what is damaged.
+#[test]
+fn a_check_names_the_volume_that_damage_needs() {
+    let t = TestTree::new();
+    t.write("r/a", bytes(200_000, 1))
+        .write("r/b", bytes(200_000, 2));
+    for line in [
+        "integrity manifest --algorithm=blake3 --output=m.jsonl r",
+        "integrity protect r m.jsonl",
+    ] {
+        t.bc_line(line).go().code(0);
+    }
+    rot(&t, "r/a", 10);
+    rot(&t, "r/a", 70_000);
+    t.bc_line("integrity update --protect r m.jsonl")
+        .go()
+        .code(3);
+    let out = t.bc_line(CHECK).go();
+    out.code(1)
+        .stdout_has("; worn, and needed: nothing else repairs what is damaged or unreadable\n");
+    assert!(
+        !out.error_text().contains("whose recorded content"),
+        "{out}"
+    );
+    t.bc_line("integrity restore r m.jsonl").go().code(0);
+    t.bc_line("integrity update --protect r m.jsonl")
+        .go()
+        .code(0);
+    let out = t.bc_line(CHECK).go();
+    assert!(!out.code(0).text().contains("worn"), "{out}");
 }

@@ -211,3 +211,56 @@ fn a_damaged_manifest_has_a_copy() {
     t.write("m.jsonl", t.read("m.parity/manifest.jsonl.zst"));
     is_whole(&t);
 }
+
+/// Checks that a file that was asked for by its name does not stay away in silence.
+#[test]
+fn a_removed_file_whose_path_is_taken_is_reported() {
+    let t = TestTree::new();
+    t.write("r/1", bytes(150_000, 1))
+        .write("r/2", bytes(150_000, 2));
+    for line in [
+        "integrity manifest --algorithm=blake3 --output=m.jsonl r",
+        "integrity protect --redundancy=100% r m.jsonl",
+    ] {
+        t.bc_line(line).go().code(0);
+    }
+    t.remove("r/1");
+    t.bc_line("integrity update --protect r m.jsonl")
+        .go()
+        .code(0);
+    t.write("r/1/other", "");
+    t.bc_line("integrity restore --removed=1 r m.jsonl")
+        .go()
+        .code(1)
+        .stdout_has("1: removed: something else has its path now, which is left alone\n");
+    std::fs::remove_dir_all(t.join("r/1")).unwrap();
+    for _ in 0..2 {
+        t.bc_line("integrity restore --removed=1 r m.jsonl")
+            .go()
+            .code(0);
+        assert_eq!(t.read("r/1"), bytes(150_000, 1));
+    }
+}
+
+/// Checks that bytes that nothing proves are no promise: of two volumes with parts of a file one is gone,
+/// whose part of the file is damaged, too.
+#[test]
+fn a_dry_run_promises_nothing_where_a_volume_is_gone() {
+    let t = TestTree::new();
+    t.write("r/a", bytes(250_000, 1));
+    for line in [
+        "integrity manifest --algorithm=blake3 --output=m.jsonl r",
+        "integrity protect --redundancy=100% --volume=128K r m.jsonl",
+    ] {
+        t.bc_line(line).go().code(0);
+    }
+    t.remove("m.parity/000001.bcp");
+    rot(&t, "r/a", 9);
+    rot(&t, "r/a", 200_000);
+    for line in ["integrity restore --dry-run r m.jsonl", RESTORE] {
+        t.bc_line(line)
+            .go()
+            .code(1)
+            .stdout_has("have no parity that can be read");
+    }
+}

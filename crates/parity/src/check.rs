@@ -36,16 +36,18 @@ pub struct VolumeCheck {
     pub lost: u64,
     /// Blocks that may still be lost.
     pub spare: u64,
-    /// True if its content counts as protected: at most half of its parity is used up.
+    /// True if its content counts as protected: at most half of its parity is used up, and no other
+    /// volume has all of it.
     pub serves: bool,
-    /// True if it does not serve, and volumes that do have all of its content that the manifest lists.
+    /// True if it does not serve, volumes that do have all of its content that the manifest lists, and
+    /// none of that is damaged or unreadable.
     pub is_replaced: bool,
     /// Time when it was written, in nanoseconds since 1970.
     pub written_ns: i64,
 }
 
 impl VolumeCheck {
-    fn of(state: &VolumeState, is_replaced: bool) -> VolumeCheck {
+    fn of(state: &VolumeState, role: VolumeRole, is_replaced: bool) -> VolumeCheck {
         let line = &state.line;
         VolumeCheck {
             id: state.number,
@@ -56,7 +58,7 @@ impl VolumeCheck {
             stale: line.stale,
             lost: state.suspect as u64,
             spare: state.spare(),
-            serves: state.is_live && !state.is_worn() && !state.is_overrun(),
+            serves: role == VolumeRole::Serves,
             is_replaced,
             written_ns: state.written_ns,
         }
@@ -145,12 +147,14 @@ pub fn check(options: &ProtectOptions<'_>, work: &Work<'_>) -> Result<ParityChec
             .iter()
             .zip(&roles)
             .map(|(volume, role)| {
+                // What is damaged or unreadable counts as covered: it cannot be protected again.
                 let is_replaced = *role != VolumeRole::Serves
+                    && !volume.may_repair()
                     && dir.read(volume.number).is_ok_and(|file| {
                         let mut pieces = live_pieces(&contents, &file.header).into_iter();
                         pieces.all(|piece| contents.missing_of(piece).is_none())
                     });
-                VolumeCheck::of(volume, is_replaced)
+                VolumeCheck::of(volume, *role, is_replaced)
             })
             .collect();
         drop(dir);

@@ -261,7 +261,11 @@ fn volume_line(volume: &VolumeCheck) -> String {
         ..
     } = volume;
     let worn = match (serves, is_replaced, volume.is_worn()) {
-        (false, true, _) => "; worn, other volumes have its recorded content",
+        (false, true, true) => "; worn, other volumes have its recorded content",
+        (false, true, false) => "; other volumes have its recorded content",
+        (false, false, _) if *lost > 0 => {
+            "; worn, and needed: nothing else repairs what is damaged or unreadable"
+        }
         (false, false, _) => "; worn, its content needs other parity",
         (true, _, true) => "; less than half is left",
         (true, _, false) => "",
@@ -289,7 +293,7 @@ fn check_text(checked: &ParityCheck) -> String {
     let replaced = checked.volumes.iter().filter(|volume| volume.is_replaced);
     let replaced = replaced.count();
     if replaced > 0 {
-        text += &format!("; {replaced} worn, whose recorded content others have");
+        text += &format!("; {replaced} whose recorded content others have");
     }
     if checked.unprotected > 0 {
         let contents = counted(checked.unprotected, "content", "contents");

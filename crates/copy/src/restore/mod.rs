@@ -226,13 +226,14 @@ pub fn restore(
         let path = OsString::from_vec(shown_below(&top.path, path));
         observer(RestoreEvent::Unread(&failed.clone().with_path(path)));
     }
-    let is_there = |path: &[u8]| {
+    let there = |path: &[u8]| {
         let (dir, name) = split(path);
-        let dir = dirfd::open_below(top.fd.as_fd(), dir);
-        dir.is_ok_and(|dir| stat_at(dir, name).is_ok())
+        let dir = dirfd::open_below(top.fd.as_fd(), dir).ok()?;
+        stat_at(dir, name).ok()
     };
+    let is_there = |path: &[u8]| there(path).is_some();
     let (mut needs, mut records) = describe(options.manifest, collected, is_there)?;
-    let removed = parity.removed(options, &needs, is_there)?;
+    let removed = parity.removed(options, &needs, there)?;
     needs.extend(removed);
     needs.sort_by(|a, b| a.path.cmp(&b.path));
     others += records.elsewhere;

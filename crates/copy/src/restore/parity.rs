@@ -7,10 +7,11 @@ use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::Digest;
+use bc_fs::meta::{FileKind, FileStat};
 use bc_fs::path::split;
 use bc_integrity::ManifestFile;
 use bc_manifest::integrity::{Entry, Kind};
-use bc_parity::{ContentPlaces, LostContent, ParityRestore, RebuildMeans, Rebuilt};
+use bc_parity::{ContentPlaces, LostContent, ParityRestore, RebuildMeans, Rebuilt, RemovedContent};
 use bc_walk::job::{Error, ErrorKind, path_of};
 use rustix::io::Errno;
 
@@ -63,7 +64,8 @@ impl<'a> ParitySource<'a> {
     }
 
     /// Returns the removed files that are asked for as paths to be repaired, of those that have nothing
-    /// in their places; and the paths that are asked for where nothing is, nor was as far as parity knows.
+    /// in their places; and the paths that are asked for by themselves and cannot be: something else is
+    /// there, or nothing is, nor was as far as parity knows.
     ///
     /// # Errors
     /// If the parity directory cannot be relied on without a manifest, or memory is short.
@@ -71,8 +73,9 @@ impl<'a> ParitySource<'a> {
         &mut self,
         options: &RestoreOptions<'_>,
         needs: &[Need],
-        is_there: impl Fn(&[u8]) -> bool,
+        there: impl Fn(&[u8]) -> Option<FileStat>,
     ) -> Result<Vec<Need>, Error> {
+        let is_there = |path: &[u8]| there(path).is_some();
         let (Some(asked), ParitySource::Open(parity)) = (&options.removed, self) else {
             return Ok(Vec::new());
         };
@@ -93,7 +96,24 @@ impl<'a> ParitySource<'a> {
                 ..removed_need(Entry::new(path, Kind::File))
             }
         });
-        let unknown: Vec<Need> = unknown.collect();
+        let mut left: Vec<Need> = unknown.collect();
+        // A file of its size may be it, brought back before.
+        let is_other = |content: &RemovedContent| {
+            let is_it =
+                |stat: FileStat| stat.kind() == FileKind::File && stat.stamp.size == content.size;
+            there(&content.path).is_some_and(|stat| !is_it(stat))
+        };
+        for content in &removed {
+            let is_named = asked
+                .iter()
+                .any(|asked| asked.as_os_str().as_encoded_bytes() == content.path);
+            if is_named && !known.contains(&content.path[..]) && is_other(content) {
+                left.push(Need {
+                    held_back: Some(TAKEN),
+                    ..removed_need(Entry::new(content.path.clone(), Kind::File))
+                });
+            }
+        }
         removed.retain(|content| {
             is_asked(&content.path)
                 && !known.contains(&content.path[..])
@@ -105,10 +125,11 @@ impl<'a> ParitySource<'a> {
             entry.size_alone = Some(content.size);
             removed_need(entry)
         });
-        Ok(removed.chain(unknown).collect())
+        Ok(removed.chain(left).collect())
     }
 }
 
+const TAKEN: &str = "something else has its path now, which is left alone";
 const NO_PARITY: &str = "parity has no removed file that had this path";
 
 fn is_at_or_below(path: &[u8], dir: &Path) -> bool {
