@@ -264,3 +264,38 @@ fn a_dry_run_promises_nothing_where_a_volume_is_gone() {
             .stdout_has("have no parity that can be read");
     }
 }
+
+#[test]
+fn a_part_of_nothing_is_not_saved() {
+    let t = TestTree::new();
+    for seed in 1..=3 {
+        t.write(&format!("r/{seed}"), bytes(300_000, seed));
+    }
+    for line in [
+        "integrity manifest --algorithm=blake3 --output=m.jsonl r",
+        "integrity protect r m.jsonl",
+    ] {
+        t.bc_line(line).go().code(0);
+    }
+    t.remove("r/1");
+    for _ in 0..2 {
+        let out = t.bc_line("integrity restore --partial r m.jsonl").go();
+        out.code(1).stdout_has("!! 1: removed: ");
+        assert!(!out.error_text().contains("File exists"), "{out}");
+        assert_eq!(names(&t), ["2", "3"]);
+    }
+}
+
+#[test]
+fn a_budget_that_is_too_small_for_parity_is_refused_with_the_least() {
+    let t = protected();
+    t.write("r/new", "new");
+    t.bc_line("integrity update r m.jsonl").go().code(0);
+    for (budget, code) in [("1M", 2), ("36M", 2), ("40M", 0)] {
+        let line = format!("integrity protect --memory-budget={budget} r m.jsonl");
+        let out = t.bc_line(&line).go();
+        out.code(code);
+        let names_least = out.error_text().contains("at least 41943040 are needed");
+        assert_eq!(names_least, code == 2, "{out}");
+    }
+}

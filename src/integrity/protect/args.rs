@@ -39,8 +39,8 @@ pub struct ProtectArgs {
     pub redundancy: Option<Redundancy>,
     /// Directory of the volumes [default: MANIFEST without '.jsonl' and '.zst', and with '.parity']
     ///
-    /// It is created if it is missing, but no directory above it: nothing is written below the mount point of a disk
-    /// that is not mounted.
+    /// It is created if it is missing, but no directory above it. If it is on a disk that may not be mounted, run
+    /// 'update --protect --parity=DIR' from cron: that creates no directory.
     #[arg(long, value_name = "DIR")]
     pub parity: Option<PathBuf>,
     /// Maximum content of a volume, from 128K to 2G [default: that of the directory; 256M at first]

@@ -40,6 +40,7 @@ pub fn protect(args: &ProtectArgs) -> Outcome<Exit> {
     if args.check {
         return check(session, &options);
     }
+    refuse_small_budget(&session, &args.common)?;
     let done = working(&session, Some(algorithm), "protect", |work| {
         Ok(protect_reported(&session, &options, work)?)
     })?;
@@ -88,6 +89,19 @@ fn plan<'a>(args: &'a ProtectArgs, manifest: &'a ManifestFile) -> ProtectOptions
 /// Bytes of a memory budget that the program itself takes, its lists aside: code, the tables of the code
 /// for parity (8 MiB), and what unpacks a manifest.
 const OWN_MEMORY: u64 = 24 << 20;
+
+/// Smallest budget with which parity is written: what the program takes, and blocks and code of one worker.
+const LEAST_BUDGET: u64 = 40 << 20;
+
+/// Refuses a budget that is too small for any tree.
+fn refuse_small_budget(session: &Session, common: &Common) -> Outcome<()> {
+    match common.memory_budget {
+        Some(Size(bytes)) if bytes < LEAST_BUDGET => Err(session.fatal(format!(
+            "--memory-budget: {bytes} bytes are too few for parity; at least {LEAST_BUDGET} are needed"
+        ))),
+        _ => Ok(()),
+    }
+}
 
 /// Returns the bytes of memory that parity may use, if there is a limit.
 pub fn memory(common: &Common) -> Option<u64> {
@@ -357,6 +371,7 @@ pub fn protect_updated(session: &mut Session, args: &UpdateArgs) -> Outcome<Exit
     if let Some(dir) = &args.parity {
         options = options.dir(dir.clone()).creates(false);
     }
+    refuse_small_budget(session, &args.common)?;
     let done = working(session, Some(algorithm), "protect", |work| {
         Ok(protect_reported(session, &options, work)?)
     })?;

@@ -282,7 +282,7 @@ impl Restore<'_> {
             } => {
                 let candidate = Candidate::computed(partial);
                 for number in open() {
-                    if self.plan.partial {
+                    if self.plan.partial && !partial.is_nothing() {
                         worker.put_partial(number, &candidate);
                     }
                     self.missing(number, shortage(*blocks, *uncovered));

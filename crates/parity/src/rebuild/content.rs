@@ -286,6 +286,11 @@ impl fmt::Debug for RebuiltContent<'_> {
 }
 
 impl<'a> RebuiltContent<'a> {
+    /// True if none of its bytes are known.
+    pub fn is_nothing(&self) -> bool {
+        self.runs.is_empty()
+    }
+
     pub(super) fn new(
         size: u64,
         runs: Vec<ByteRun>,
