@@ -269,7 +269,7 @@ fn a_dry_run_promises_nothing_where_a_volume_is_gone() {
 fn a_part_of_nothing_is_not_saved() {
     let t = TestTree::new();
     for seed in 1..=3 {
-        t.write(&format!("r/{seed}"), bytes(300_000, seed));
+        t.write(format!("r/{seed}"), bytes(300_000, seed));
     }
     for line in [
         "integrity manifest --algorithm=blake3 --output=m.jsonl r",
