@@ -299,3 +299,24 @@ fn a_budget_that_is_too_small_for_parity_is_refused_with_the_least() {
         assert_eq!(names_least, code == 2, "{out}");
     }
 }
+
+/// Checks that what is beyond its parity is not written on trial, for which a disk may have no room.
+#[test]
+fn nothing_is_written_of_what_is_beyond_its_parity() {
+    let t = TestTree::new();
+    for seed in 1..=7 {
+        t.write(format!("r/{seed}"), bytes(300_000, seed));
+    }
+    for line in [
+        "integrity manifest --algorithm=blake3 --output=m.jsonl r",
+        "integrity protect --redundancy=20% r m.jsonl",
+    ] {
+        t.bc_line(line).go().code(0);
+    }
+    t.remove("r/1").remove("r/2");
+    rot(&t, "r/7", 9);
+    let out = t.bc_line(RESTORE).go();
+    out.code(1).stderr_has("3 that no copy holds");
+    assert!(!out.error_text().contains("written"), "{out}");
+    assert_eq!(names(&t), ["3", "4", "5", "6", "7"]);
+}

@@ -559,6 +559,14 @@ impl Rebuild<'_, '_, '_> {
                 return each(number, Rebuilt::Foreseen(from)).map(drop);
             }
             let whole = content(runs, false);
+            // A guess is proven before anything is written: many are wrong, and the disk may be full.
+            if has_gaps {
+                let digest = &self.lost[number].digest;
+                if !whole.has(self.restore.manifest.algorithm()?, digest, || self.check())? {
+                    failed = failed.or(whole.take_failed());
+                    continue;
+                }
+            }
             if each(number, Rebuilt::Whole(&whole))? {
                 self.has_healed = true;
                 return Ok(());

@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bc_digest::{Algorithm, Digest, Hasher};
 use bc_fs::call::FailedCall;
 use bc_fs::dirfd::{self, Access};
 use bc_fs::meta::{FileKind, Stamp, stat, stat_at};
@@ -18,6 +19,9 @@ use rustix::io::Errno;
 
 use super::ContentPlaces;
 use super::scratch::{Scratch, ScratchPlace};
+
+/// Bytes that are read at a time to take a digest of all.
+const PIECE: usize = 256 << 10;
 
 /// Orders of volumes that are tried where they contradict each other.
 const MOST_ORDERS: usize = 8;
@@ -377,6 +381,31 @@ impl<'a> RebuiltContent<'a> {
         );
         let error = Error::io(&path_of(&path), call.op, &call.into());
         self.failed.borrow_mut().get_or_insert(error);
+    }
+
+    /// True if the bytes have this digest.
+    ///
+    /// # Errors
+    /// That of `go_on`, which is asked before each piece.
+    pub(super) fn has(
+        &self,
+        algorithm: Algorithm,
+        digest: &Digest,
+        go_on: impl Fn() -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        let mut hasher = Hasher::new(algorithm);
+        let mut buffer = vec![0; PIECE];
+        let mut at = 0;
+        while at < self.size {
+            go_on()?;
+            let piece = &mut buffer[..PIECE.min(usize::try_from(self.size - at).unwrap_or(PIECE))];
+            if self.read_at(piece, at).is_err() {
+                return Ok(false);
+            }
+            hasher.update(piece);
+            at += piece.len() as u64;
+        }
+        Ok(hasher.finalize() == *digest)
     }
 
     /// Returns the first error of the files that it was read from.
