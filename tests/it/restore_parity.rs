@@ -320,3 +320,28 @@ fn nothing_is_written_of_what_is_beyond_its_parity() {
     assert!(!out.error_text().contains("written"), "{out}");
     assert_eq!(names(&t), ["3", "4", "5", "6", "7"]);
 }
+
+#[test]
+fn of_two_volumes_the_one_that_lacks_less_is_named() {
+    let t = TestTree::new();
+    for seed in 1..=4 {
+        t.write(format!("r/{seed}"), bytes(190_000, seed));
+    }
+    for line in [
+        "integrity manifest --algorithm=blake3 --output=m.jsonl r",
+        "integrity protect r m.jsonl",
+    ] {
+        t.bc_line(line).go().code(0);
+    }
+    t.remove("r/1");
+    t.bc_line("integrity update --protect r m.jsonl")
+        .go()
+        .code(0);
+    [9, 70_000, 140_000]
+        .iter()
+        .for_each(|offset| rot(&t, "r/4", *offset));
+    t.bc_line(RESTORE)
+        .go()
+        .code(1)
+        .stdout_has("its parity is short of 1 block\n");
+}

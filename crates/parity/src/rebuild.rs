@@ -595,8 +595,12 @@ impl Rebuild<'_, '_, '_> {
         }
         let lost: u64 = parts.iter().map(|part| part.lost).sum();
         let partial = content(runs, true);
+        // Any volume that has all of it would do; else each has to give its part.
+        let alone = parts.iter().filter(|part| part.covered() >= size);
+        let blocks = alone.map(|part| part.short).min();
+        let blocks = blocks.unwrap_or_else(|| parts.iter().map(|part| part.short).sum());
         let short = Rebuilt::Short {
-            blocks: parts.iter().map(|part| part.short).sum(),
+            blocks,
             uncovered: missing.saturating_sub(lost),
             partial: &partial,
         };

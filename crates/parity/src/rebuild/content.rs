@@ -131,6 +131,12 @@ impl KnownPart {
         self.runs.extend(rest);
     }
 
+    /// Returns the number of bytes of the content that the volume has, lost or not.
+    pub(super) fn covered(&self) -> u64 {
+        let known = self.runs.iter().map(|run| run.bytes.end - run.bytes.start);
+        known.sum::<u64>() + self.lost
+    }
+
     /// Notes bytes in a lost block, all of which may be of this content.
     pub(super) fn lose(&mut self, bytes: Range<u64>, is_whole_block: bool) {
         self.short = self.shortage;
