@@ -162,8 +162,12 @@ fn a_signal_ends_a_run_that_waits_for_ever() {
     }
 }
 
-/// Where there are workers for them, all other files are read to their ends while one is held. Copies
-/// take small files in batches.
+/// Files that a worker has in hand at most: as many as its lanes digest at a time. They wait with the
+/// one that is held, where the worker came before the others.
+const IN_HAND: usize = 16;
+
+/// Where there are workers for them, all other files are read to their ends while one is held, but for
+/// those in the same hand. Copies take small files in batches.
 #[test]
 fn what_else_there_is_to_do_is_done() {
     let copies = |line: &&&str| line.starts_with("copy") || line.contains("restore");
@@ -176,9 +180,10 @@ fn what_else_there_is_to_do_is_done() {
             let mut closed = record.iter().filter(|one| one.kind == RequestKind::Close);
             closed.any(|one| one.path == path)
         };
-        let went_on = run
-            .disk
-            .wait_for(|record| (0..40).all(|nth| nth == HELD || is_closed(record, nth)));
+        let went_on = run.disk.wait_for(|record| {
+            let open = (0..40).filter(|nth| !is_closed(record, *nth));
+            open.count() <= IN_HAND
+        });
         let record = run.disk.take_record();
         run.disk.release();
         let (status, text) = end_of(&mut run.child);
