@@ -12,16 +12,7 @@ const BLOCK: usize = 65_536;
 
 /// Bytes that differ by the seed.
 pub fn bytes(len: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()
-    };
-    let mut bytes: Vec<u8> = (0..len.div_ceil(8)).flat_map(|_| next()).collect();
-    bytes.truncate(len);
-    bytes
+    bc_testkit::Rng::new(seed).bytes(len)
 }
 
 pub const FILES: [(&str, usize); 5] = [

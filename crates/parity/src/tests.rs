@@ -48,16 +48,7 @@ pub(crate) struct ProtectedSite {
 
 /// Bytes that no other call returns.
 pub(crate) fn bytes(len: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()
-    };
-    let mut bytes: Vec<u8> = (0..len.div_ceil(8)).flat_map(|_| next()).collect();
-    bytes.truncate(len);
-    bytes
+    bc_testkit::Rng::new(seed).bytes(len)
 }
 
 impl ProtectedSite {
