@@ -13,7 +13,7 @@ use crate::files::output::{Output, OutputLines, is_readable_again};
 use crate::report::Exit;
 use crate::report::style::Meaning;
 use crate::session::Session;
-use crate::session::progress::{nonzero, size, thousands};
+use crate::session::progress::{counted, nonzero, size, thousands};
 
 /// Reports an event, from any thread; with `lines` there is one for each path.
 pub fn report(event: Event<'_>, session: &Session, lines: Option<&OutputLines>) {
@@ -236,7 +236,10 @@ pub fn written(counts: String, bytes: Option<u64>, dry_run: bool) -> String {
 pub fn not_given(count: u64) -> String {
     match count {
         0 => String::new(),
-        _ => format!("; {} properties could not be given", thousands(count)),
+        _ => format!(
+            "; {} could not be given",
+            counted(count, "property", "properties")
+        ),
     }
 }
 

@@ -108,7 +108,7 @@ fn links_across_a_mount_are_reported() {
     let Some(out) = script(&t, text) else { return };
     out.stdout_is("2\n2\n2\n2\nrc 1\n")
         .stderr_has(format!("to/m/b: link: {}", Errno::XDEV))
-        .stderr_has("1 properties could not be given");
+        .stderr_has("1 property could not be given");
 }
 
 #[test]

@@ -347,7 +347,7 @@ fn bad_requests_are_refused() {
     t.bc_line("integrity protect --parity=r/p r b.jsonl")
         .go()
         .code(2)
-        .stderr_has("lies in the tree");
+        .stderr_has("is inside the tree");
     // A manifest that was altered.
     let text = String::from_utf8(t.read("m.jsonl"))
         .unwrap()

@@ -296,3 +296,59 @@ fn removed_files_come_from_no_directory_of_others() {
         .code(2)
         .stderr_has("others may write to it, and no manifest proves what was removed");
 }
+
+/// Whoever has the parity on another disk learns that the disk is away, not that the files are lost.
+#[test]
+fn a_place_of_parity_with_none_in_it_is_named() {
+    let t = protected();
+    rename(&t, "m.parity", "disk");
+    t.symlink("disk", "m.parity");
+    t.bc_line("integrity verify r m.jsonl").go().code(0);
+    t.bc_line("integrity update --protect r m.jsonl")
+        .go()
+        .code(0);
+    // The disk is not mounted.
+    rename(&t, "disk", "away");
+    let named = "m.parity: is a link to a path that does not exist: is its disk mounted?";
+    let empty = "m.parity: has no parity yet, or is not mounted";
+    let no_dir = format!("m.parity: open directory: {}", Errno::NOTDIR);
+    let look = |why: &str, takes_first: bool| {
+        for line in [
+            "integrity verify r m.jsonl",
+            "integrity update r m.jsonl",
+            "integrity restore --dry-run r m.jsonl",
+        ] {
+            t.bc_line(line).go().code(0).stderr_has(why);
+        }
+        if !takes_first {
+            t.write("r/new", "new");
+            t.bc_line("integrity update --protect r m.jsonl")
+                .go()
+                .code(2)
+                .stderr_has("m.parity: ");
+        }
+    };
+    look(named, false);
+    t.dir("disk");
+    look(empty, false);
+    assert_eq!(std::fs::read_dir(t.join("disk")).unwrap().count(), 0);
+    std::fs::remove_dir(t.join("disk")).unwrap();
+    t.write("disk", "no directory");
+    look(&no_dir, false);
+    t.remove("disk")
+        .remove("m.parity")
+        .write("m.parity", "file");
+    look(&no_dir, false);
+    t.remove("m.parity").dir("m.parity");
+    look(empty, true);
+    // Where nothing is, or something else of the user's, there is nothing to say.
+    t.write("m.parity/notes", "mine");
+    t.bc_line("integrity verify r m.jsonl")
+        .go()
+        .code(0)
+        .stderr_is("");
+    t.bc_line("integrity protect --check --parity=nowhere r m.jsonl")
+        .go()
+        .code(1)
+        .stderr_has("no volume in nowhere; ");
+}

@@ -284,3 +284,22 @@ fn a_check_names_the_volume_that_damage_needs() {
     let out = t.bc_line(CHECK).go();
     assert!(!out.code(0).text().contains("worn"), "{out}");
 }
+
+#[test]
+fn a_check_looks_at_the_copy_of_the_manifest() {
+    let t = protected();
+    t.bc_line(CHECK).go().code(0);
+    let quiet = "integrity protect --check --quiet r m.jsonl";
+    t.bc_line(quiet).go().code(0).stdout_is("").stderr_is("");
+    rot(&t, "m.parity/manifest.jsonl.zst", 50);
+    let named = "m.parity/manifest.jsonl.zst: ";
+    t.bc_line(quiet)
+        .go()
+        .code(1)
+        .stdout_is("")
+        .stderr_has(named);
+    t.remove("m.parity/manifest.jsonl.zst");
+    t.bc_line(CHECK).go().code(1).stderr_has(named);
+    t.bc_line(crate::protect::PROTECT).go().code(0);
+    t.bc_line(CHECK).go().code(0);
+}

@@ -345,3 +345,31 @@ fn of_two_volumes_the_one_that_lacks_less_is_named() {
         .code(1)
         .stdout_has("its parity is short of 1 block\n");
 }
+
+/// The last file that had a name comes first, and the one before it once that one is recorded.
+#[test]
+fn removed_files_of_one_name_come_back_one_after_the_other() {
+    let t = TestTree::new();
+    let first = bytes(150_000, 1);
+    t.write("r/1", &first).write("r/2", bytes(1000, 2));
+    t.bc_line("integrity manifest --output=m.jsonl r")
+        .go()
+        .code(0);
+    t.bc_line("integrity protect --redundancy=100% r m.jsonl")
+        .go()
+        .code(0);
+    let update = "integrity update --protect r m.jsonl";
+    t.remove("r/1");
+    t.bc_line(update).go().code(0);
+    t.write("r/1", "second");
+    t.bc_line(update).go().code(0);
+    t.remove("r/1");
+    t.bc_line(update).go().code(0);
+    let restore = "integrity restore --removed=1 r m.jsonl";
+    t.bc_line(restore).go().code(0);
+    assert_eq!(t.read("r/1"), b"second");
+    std::fs::rename(t.join("r/1"), t.join("r/1.second")).unwrap();
+    t.bc_line(update).go().code(0);
+    t.bc_line(restore).go().code(0);
+    assert_eq!(t.read("r/1"), first);
+}

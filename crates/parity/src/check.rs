@@ -13,6 +13,7 @@ use crate::contents::ContentTable;
 use crate::file::{DirUse, ParityDir, spent};
 use crate::format::STORED_BLOCK;
 use crate::index::{self, IndexLine, IndexRun, ParityDescription, trailer};
+use crate::manifest_copy;
 use crate::plan::{VolumeRole, VolumeState, cover_all, live_pieces, roles, uncovered};
 use crate::protect::{ProtectOptions, judge, surveyed};
 
@@ -68,6 +69,11 @@ impl VolumeCheck {
     pub fn is_worn(&self) -> bool {
         2 * self.spare < self.parity
     }
+
+    /// True if it serves, or has content that no file has, and is worn.
+    pub fn is_failing(&self) -> bool {
+        (self.serves || self.lost > 0) && self.is_worn()
+    }
 }
 
 /// State of a parity directory.
@@ -76,7 +82,7 @@ impl VolumeCheck {
 pub struct ParityCheck {
     /// All volumes, in the order of their numbers.
     pub volumes: Vec<VolumeCheck>,
-    /// Files that are no sound volumes.
+    /// Files that are no sound volumes, and the copy of the manifest if it is gone or damaged.
     pub unreadable: Vec<Error>,
     /// Contents that no volume has that serves, or not all of.
     pub unprotected: u64,
@@ -93,10 +99,7 @@ impl ParityCheck {
         self.unreadable.is_empty()
             && self.unprotected == 0
             && self.without_digest == 0
-            && !self
-                .volumes
-                .iter()
-                .any(|volume| (volume.serves || volume.lost > 0) && volume.is_worn())
+            && !self.volumes.iter().any(VolumeCheck::is_failing)
     }
 }
 
@@ -129,6 +132,9 @@ pub fn check(options: &ProtectOptions<'_>, work: &Work<'_>) -> Result<ParityChec
                 spent(bytes, rate.as_ref(), work.cancel)
             })?;
             work.progress.files.fetch_add(1, Relaxed);
+        }
+        if !volumes.is_empty() {
+            unreadable.extend(manifest_copy::damage(&dir));
         }
         let mut roles = roles(&volumes);
         let order: Vec<usize> = (0..volumes.len()).collect();

@@ -69,6 +69,9 @@ pub(crate) enum DirUse {
     Create,
 }
 
+/// Reason for which an empty directory is none of parity.
+pub(crate) const NO_PARITY: &str = "has no parity yet, or is not mounted";
+
 /// A parity directory, held open.
 pub(crate) struct ParityDir {
     path: PathBuf,
@@ -115,8 +118,7 @@ impl ParityDir {
         // Before anything is made in it.
         dir.list()?;
         if used == DirUse::Write && dir.is_empty() {
-            let text = "has no parity yet, or is not mounted";
-            return Err(Error::at(ErrorKind::Refused, path, text));
+            return Err(Error::at(ErrorKind::Refused, path, NO_PARITY));
         }
         match used {
             DirUse::Look => return Ok(Some(dir)),
@@ -720,6 +722,23 @@ pub(crate) fn spent(bytes: u64, rate: Option<&Rate>, cancel: &Cancel) -> bool {
 pub fn is_parity_dir(path: &Path) -> bool {
     let dir = ParityDir::open(path, DirUse::Look);
     dir.is_ok_and(|dir| dir.is_some_and(|dir| !dir.is_empty()))
+}
+
+/// Returns why there is no parity at the place for it, where there is something else: a link that leads to
+/// none, an empty directory or a file. The disk with the parity may not be mounted. A directory that has
+/// other files only has the name.
+pub fn why_no_parity(path: &Path) -> Option<Error> {
+    let is_link = std::fs::symlink_metadata(path).ok()?.is_symlink();
+    match ParityDir::open(path, DirUse::Look) {
+        Ok(Some(dir)) if !dir.is_empty() => None,
+        Ok(Some(_)) => Some(Error::at(ErrorKind::Refused, path, NO_PARITY)),
+        Ok(None) => {
+            let text = "is a link to a path that does not exist: is its disk mounted?";
+            Some(Error::at(ErrorKind::NotFound, path, text))
+        }
+        Err(error) if error.kind() == ErrorKind::Refused && !is_link => None,
+        Err(error) => Some(error),
+    }
 }
 
 /// True if a directory is one of parity, or the system does not let that be seen.

@@ -42,7 +42,7 @@ mod tests;
 
 pub use check::{ParityCheck, VolumeCheck, check};
 pub use code::Redundancy;
-pub use file::{default_dir, is_parity_dir, may_be_parity_dir};
+pub use file::{default_dir, is_parity_dir, may_be_parity_dir, why_no_parity};
 pub use index::is_stale;
 pub use manifest_copy::manifest_copy;
 pub use protect::{ProtectEvent, ProtectObserver, ProtectOptions, Protected, protect};

@@ -71,8 +71,17 @@ fn is_equal(path: &Path, lines: &mut dyn BufRead) -> io::Result<bool> {
 /// Returns the copy of a manifest in its parity directory, if there is one that is sound to its end.
 pub fn manifest_copy(dir: &Path) -> Option<PathBuf> {
     let dir = ParityDir::open(dir, DirUse::Look).ok()??;
-    dir.open_regular(MANIFEST_COPY).ok()?;
+    checked(&dir).ok()
+}
+
+/// Returns the error of a copy that is not there, or not sound to its end.
+pub(crate) fn damage(dir: &ParityDir) -> Option<Error> {
+    checked(dir).err()
+}
+
+fn checked(dir: &ParityDir) -> Result<PathBuf, Error> {
+    dir.open_regular(MANIFEST_COPY)?;
     let path = dir.path().join(MANIFEST_COPY);
-    let copy = ManifestFile::open(&path).ok()?;
-    copy.check().ok().map(|()| path)
+    let copy = ManifestFile::open(&path)?;
+    copy.check().map(|()| path)
 }

@@ -128,10 +128,18 @@ impl<'a> ProtectOptions<'a> {
         }
         let blocks = (capacity / BLOCK as u64) as usize;
         if settings.redundancy.is_exceeded_by(blocks) {
+            let fits = |blocks: &usize| !settings.redundancy.is_exceeded_by(*blocks);
             let text = format!(
-                "a volume of {} bytes has 2 parity blocks at least, which is more than twice {} of it: larger \
-                 volumes are needed",
-                settings.volume, settings.redundancy
+                "a volume of {} bytes has at least 2 blocks of parity, which is more than twice {} of it: {}",
+                settings.volume,
+                settings.redundancy,
+                match (blocks..=MOST_BLOCKS).find(fits) {
+                    Some(least) => format!(
+                        "at least {} bytes, or a larger redundancy, are needed",
+                        least * BLOCK
+                    ),
+                    None => "a larger redundancy is needed".to_owned(),
+                }
             );
             return Err(Error::usage(text));
         }
@@ -360,8 +368,8 @@ fn refuse_inside(options: &ProtectOptions<'_>, top: &OwnedFd) -> Result<(), Erro
     let is_inside = dirfd::visit_ancestors(&dir, |id, _| id == top).map_err(failed)?;
     match is_inside {
         true => {
-            let text = "lies in the tree, whose manifests would record it: beside the manifest it is \
-                        left out, or it lies outside";
+            let text = "is inside the tree, and manifests would record it: put it outside, or next to the \
+                        manifest, where it is left out";
             Err(Error::at(ErrorKind::Refused, path, text))
         }
         false => Ok(()),
@@ -935,7 +943,6 @@ fn foreseen(contents: &ContentTable, settings: ParitySettings, done: Protected) 
         wanted,
         bytes,
         written,
-        volumes: done.volumes + written,
         unprotected: suspect + contents.without_digest,
         ..done
     }

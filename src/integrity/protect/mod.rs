@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use bc_fs::{PathError, Size, escape};
 use bc_integrity::{ManifestFile, Work};
-use bc_parity::{ParityCheck, ProtectEvent, ProtectOptions, Protected, VolumeCheck, default_dir};
+use bc_parity::{
+    ParityCheck, ProtectEvent, ProtectOptions, Protected, VolumeCheck, default_dir, why_no_parity,
+};
 use bc_walk::OwnFile;
 
 use super::args::UpdateArgs;
@@ -134,7 +136,7 @@ pub fn protect_reported(
             report.problem(&PathError::with_reason(&options.dir, "protect", None, why));
         }
         ProtectEvent::IndexLost { keep_removed_ns } => report.summary(format!(
-            "the index in {} is lost or damaged: the settings are those of its newest volume (--keep-removed={})",
+            "the index in {} is missing or damaged: the settings are those of its newest volume (--keep-removed={})",
             escape(options.dir.as_os_str().as_encoded_bytes()),
             span(keep_removed_ns)
         )),
@@ -220,7 +222,9 @@ pub fn conclude(session: &mut Session, options: &ProtectOptions<'_>, done: &Prot
         text += &format!(", {} {would}removed", thousands(done.removed));
     }
     let dir = escape(options.dir.as_os_str().as_encoded_bytes());
-    text += &format!("; {} in {dir}", volumes(done.volumes));
+    if !options.dry_run {
+        text += &format!("; {} in {dir}", volumes(done.volumes));
+    }
     if done.unprotected > 0 {
         let files = counted(done.unprotected, "content", "contents");
         text += &format!("; {files} without new parity");
@@ -242,7 +246,9 @@ fn check(session: Session, options: &ProtectOptions<'_>) -> Outcome<Exit> {
     let Some(checked) = checked else {
         return Ok(session.end(Exit::Done));
     };
-    let written = checked.volumes.iter().try_for_each(|volume| {
+    let is_quiet = session.common.quiet;
+    let shown = |volume: &&VolumeCheck| !is_quiet || volume.is_failing();
+    let written = checked.volumes.iter().filter(shown).try_for_each(|volume| {
         let line = volume_line(volume);
         writeln!(output, "{line}")
     });
@@ -250,7 +256,7 @@ fn check(session: Session, options: &ProtectOptions<'_>) -> Outcome<Exit> {
         .unreadable
         .iter()
         .for_each(|error| session.report.problem(error));
-    session.report.summary(check_text(&checked));
+    session.report.summary(check_text(&checked, &options.dir));
     let exit = match checked.is_good() {
         true => session.report.exit(),
         false => Exit::Differs,
@@ -291,8 +297,12 @@ fn volume_line(volume: &VolumeCheck) -> String {
     )
 }
 
-fn check_text(checked: &ParityCheck) -> String {
-    let volumes = counted(checked.volumes.len() as u64, "volume", "volumes");
+fn check_text(checked: &ParityCheck, dir: &Path) -> String {
+    let dir = escape(dir.as_os_str().as_encoded_bytes());
+    let volumes = match checked.volumes.len() as u64 {
+        0 => format!("no volume in {dir}"),
+        count => counted(count, "volume", "volumes"),
+    };
     let oldest = checked.volumes.iter().map(|volume| volume.written_ns).min();
     let oldest = oldest.map(|ns| format!(", the oldest of {}", bc_manifest::time::describe(ns)));
     let mut text = volumes + &oldest.unwrap_or_default();
@@ -336,10 +346,18 @@ pub fn beside(manifest: &Path) -> Option<PathBuf> {
     bc_parity::may_be_parity_dir(&dir).then_some(dir)
 }
 
+/// Warns of something that has the place of the parity beside a manifest and is none.
+pub fn report_misplaced(session: &Session, manifest: &Path) {
+    let place = Some(manifest).filter(|manifest| has_place(manifest));
+    if let Some(why) = place.and_then(|manifest| why_no_parity(&default_dir(manifest))) {
+        session.report.warning(&why);
+    }
+}
+
 /// Reports that the parity beside a manifest does not cover all of it, or cannot be looked at.
 pub fn report_stale(session: &Session, manifest: &Path) {
     let Some(dir) = beside(manifest) else {
-        return;
+        return report_misplaced(session, manifest);
     };
     // A manifest that cannot be read again was reported before.
     let Ok(manifest) = ManifestFile::open(manifest) else {
@@ -359,8 +377,8 @@ pub fn report_stale(session: &Session, manifest: &Path) {
     }
 }
 
-/// Protects what an update has recorded, and returns the exit code of that. A directory that is named is
-/// not made: its disk may not be mounted.
+/// Protects what an update has recorded, and returns the exit code of that. A directory that is named, or
+/// that a link leads to, gets no first parity: its disk may not be mounted.
 pub fn protect_updated(session: &mut Session, args: &UpdateArgs) -> Outcome<Exit> {
     let manifest = ManifestFile::open(&args.manifest)
         .map_err(|error| stopped(session, &WorkError::Engine(error)))?;
@@ -370,6 +388,8 @@ pub fn protect_updated(session: &mut Session, args: &UpdateArgs) -> Outcome<Exit
         ProtectOptions::new(&args.root, &manifest, now()).memory(memory(&args.common));
     if let Some(dir) = &args.parity {
         options = options.dir(dir.clone()).creates(false);
+    } else if options.dir.is_symlink() {
+        options = options.creates(false);
     }
     refuse_small_budget(session, &args.common)?;
     let done = working(session, Some(algorithm), "protect", |work| {

@@ -18,7 +18,7 @@ use bc_walk::job::ErrorKind;
 use super::job::{WorkError, algorithm_of, open, opened, start, working_shown};
 use super::output::own_files;
 use super::plan::root_check;
-use super::protect::{beside, memory, own_dir, present_dir};
+use super::protect::{beside, memory, own_dir, present_dir, report_misplaced};
 use crate::files::overlap::Given;
 use crate::parse::environment::state_dir;
 use crate::report::Exit;
@@ -46,6 +46,9 @@ pub fn restore(args: &RestoreArgs) -> Outcome<Exit> {
     let mut own = own_files(None, &output);
     let named = args.parity.clone().map(ParityPlace::Named);
     let parity = named.or_else(|| beside(&args.manifest).map(ParityPlace::Beside));
+    if parity.is_none() {
+        report_misplaced(&session, &args.manifest);
+    }
     own.extend(own_dir(&args.manifest));
     let named = args.parity.as_ref();
     own.extend(named.and_then(|dir| OwnFile::at(dir).ok()));
