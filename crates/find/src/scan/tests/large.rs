@@ -34,6 +34,7 @@ fn large_files_stop_where_they_part() {
             };
             let listing = list(tree.path());
             let scan = search(&listing, &options);
+            assert!(scan.errors.is_empty(), "{algorithm}: {:?}", scan.errors);
             let names = paths(&listing, &scan, &options);
             let expected = [["late-1", "late-3"], ["zero-1", "zero-2"]];
             assert_eq!(
