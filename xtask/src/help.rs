@@ -49,8 +49,8 @@ cargo xtask COMMAND
   isa [x86_64|aarch64] [--bc FILE] [--quick]
       bc-digest's tests and bc hash under qemu-x86_64 on CPUs this machine is not (--bc: another
       build); and for aarch64 under qemu-aarch64, on CPUs with and without the instructions for SHA
-      and CRCs: the tests of bc-digest and of the crates that look at files, every digest beside
-      Python's, and the instructions that kernels take. --quick: of these only bc-digest's
+      and CRCs: the tests of nearly all crates, every digest beside Python's, and the instructions
+      that kernels take. --quick: of these only bc-digest's
   perf-mode apply|restore
       governor, boost and address randomisation for steady timings
   dist [--dir D] [--static] [--symbols] [--target TARGET] [--tag vN.N.N]
