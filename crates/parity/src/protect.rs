@@ -943,6 +943,7 @@ fn foreseen(contents: &ContentTable, settings: ParitySettings, done: Protected) 
         wanted,
         bytes,
         written,
+        volumes: done.volumes + written,
         unprotected: suspect + contents.without_digest,
         ..done
     }

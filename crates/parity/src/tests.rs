@@ -1374,7 +1374,7 @@ fn other_files_are_not_among_parity() {
     // Nor is it in the tree, but beside the manifest.
     let inside = ProtectOptions::new(&root, &manifest, NOW).dir(site.root().join("p"));
     let error = site.protect_as(&inside).unwrap_err();
-    assert!(error.to_string().contains("lies in the tree"), "{error}");
+    assert!(error.to_string().contains("is inside the tree"), "{error}");
 }
 
 #[test]
