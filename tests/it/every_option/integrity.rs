@@ -272,7 +272,7 @@ pub const CASES: &[Case] = &[
         g.bc("integrity update d m.jsonl").code(0);
         g.bc("integrity protect --volume=128K d m.jsonl")
             .code(2)
-            .stderr_has("larger volumes are needed");
+            .stderr_has("at least 1310720 bytes, or a larger redundancy, are needed");
         g.bc("integrity protect --volume=128K --redundancy=50% d m.jsonl")
             .code(0);
         assert!(g.t.exists("m.parity/000003.bcp"));
