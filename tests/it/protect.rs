@@ -23,6 +23,16 @@ pub const FILES: [(&str, usize); 5] = [
     ("r/z", 65_536),
 ];
 
+/// Records the tree `r` in `m.jsonl`, and protects it with these options.
+pub fn record(t: &TestTree, options: &str) {
+    for line in [
+        "integrity manifest --algorithm=blake3 --output=m.jsonl r",
+        &format!("integrity protect {options} r m.jsonl"),
+    ] {
+        t.bc_line(line).go().code(0);
+    }
+}
+
 /// A tree `r` that is recorded in `m.jsonl` and protected by `m.parity`.
 pub fn protected() -> TestTree {
     let t = TestTree::new();

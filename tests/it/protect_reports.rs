@@ -4,7 +4,7 @@ use bc_testkit::{TestTree, conforms};
 use serde_json::Value;
 
 use crate::common::Bc;
-use crate::protect::{FILES, bytes, is_whole, protected, rot};
+use crate::protect::{FILES, bytes, is_whole, protected, record, rot};
 use crate::schemas::schema;
 
 const CHECK: &str = "integrity protect --check r m.jsonl";
@@ -259,12 +259,7 @@ fn a_check_names_the_volume_that_damage_needs() {
     let t = TestTree::new();
     t.write("r/a", bytes(200_000, 1))
         .write("r/b", bytes(200_000, 2));
-    for line in [
-        "integrity manifest --algorithm=blake3 --output=m.jsonl r",
-        "integrity protect r m.jsonl",
-    ] {
-        t.bc_line(line).go().code(0);
-    }
+    record(&t, "");
     rot(&t, "r/a", 10);
     rot(&t, "r/a", 70_000);
     t.bc_line("integrity update --protect r m.jsonl")

@@ -8,7 +8,7 @@ use bc_testkit::{TestTree, conforms};
 use serde_json::Value;
 
 use crate::common::{BC, Bc};
-use crate::protect::{FILES, bytes, is_whole, protected, rot};
+use crate::protect::{FILES, bytes, is_whole, protected, record, rot};
 use crate::schemas::schema;
 
 const BLOCK: usize = 65_536;
@@ -218,12 +218,7 @@ fn a_removed_file_whose_path_is_taken_is_reported() {
     let t = TestTree::new();
     t.write("r/1", bytes(150_000, 1))
         .write("r/2", bytes(150_000, 2));
-    for line in [
-        "integrity manifest --algorithm=blake3 --output=m.jsonl r",
-        "integrity protect --redundancy=100% r m.jsonl",
-    ] {
-        t.bc_line(line).go().code(0);
-    }
+    record(&t, "--redundancy=100%");
     t.remove("r/1");
     t.bc_line("integrity update --protect r m.jsonl")
         .go()
@@ -248,12 +243,7 @@ fn a_removed_file_whose_path_is_taken_is_reported() {
 fn a_dry_run_promises_nothing_where_a_volume_is_gone() {
     let t = TestTree::new();
     t.write("r/a", bytes(250_000, 1));
-    for line in [
-        "integrity manifest --algorithm=blake3 --output=m.jsonl r",
-        "integrity protect --redundancy=100% --volume=128K r m.jsonl",
-    ] {
-        t.bc_line(line).go().code(0);
-    }
+    record(&t, "--redundancy=100% --volume=128K");
     t.remove("m.parity/000001.bcp");
     rot(&t, "r/a", 9);
     rot(&t, "r/a", 200_000);
@@ -271,12 +261,7 @@ fn a_part_of_nothing_is_not_saved() {
     for seed in 1..=3 {
         t.write(format!("r/{seed}"), bytes(300_000, seed));
     }
-    for line in [
-        "integrity manifest --algorithm=blake3 --output=m.jsonl r",
-        "integrity protect r m.jsonl",
-    ] {
-        t.bc_line(line).go().code(0);
-    }
+    record(&t, "");
     t.remove("r/1");
     for _ in 0..2 {
         let out = t.bc_line("integrity restore --partial r m.jsonl").go();
@@ -307,12 +292,7 @@ fn nothing_is_written_of_what_is_beyond_its_parity() {
     for seed in 1..=7 {
         t.write(format!("r/{seed}"), bytes(300_000, seed));
     }
-    for line in [
-        "integrity manifest --algorithm=blake3 --output=m.jsonl r",
-        "integrity protect --redundancy=20% r m.jsonl",
-    ] {
-        t.bc_line(line).go().code(0);
-    }
+    record(&t, "--redundancy=20%");
     t.remove("r/1").remove("r/2");
     rot(&t, "r/7", 9);
     let out = t.bc_line(RESTORE).go();
@@ -327,12 +307,7 @@ fn of_two_volumes_the_one_that_lacks_less_is_named() {
     for seed in 1..=4 {
         t.write(format!("r/{seed}"), bytes(190_000, seed));
     }
-    for line in [
-        "integrity manifest --algorithm=blake3 --output=m.jsonl r",
-        "integrity protect r m.jsonl",
-    ] {
-        t.bc_line(line).go().code(0);
-    }
+    record(&t, "");
     t.remove("r/1");
     t.bc_line("integrity update --protect r m.jsonl")
         .go()
@@ -352,12 +327,7 @@ fn removed_files_of_one_name_come_back_one_after_the_other() {
     let t = TestTree::new();
     let first = bytes(150_000, 1);
     t.write("r/1", &first).write("r/2", bytes(1000, 2));
-    t.bc_line("integrity manifest --output=m.jsonl r")
-        .go()
-        .code(0);
-    t.bc_line("integrity protect --redundancy=100% r m.jsonl")
-        .go()
-        .code(0);
+    record(&t, "--redundancy=100%");
     let update = "integrity update --protect r m.jsonl";
     t.remove("r/1");
     t.bc_line(update).go().code(0);

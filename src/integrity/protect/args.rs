@@ -32,7 +32,7 @@ them unless you pass others. The parity of another tree or manifest is refused.
 
 Exit codes: 0 everything has parity; 1 some content has none, a worn volume stays because it may still repair something, \
 a volume cannot be read, or it is not safe to remove any; with --check, also if a volume that protects content has less \
-than half of its parity left; 2 refused or impossible; 130 or 143 ended by SIGINT or SIGTERM: complete volumes stay.")]
+than half of its parity left, or the copy of the manifest is damaged or missing; 2 refused or impossible; 130 or 143 ended by SIGINT or SIGTERM: complete volumes stay.")]
 pub struct ProtectArgs {
     /// Share of parity in new volumes [default: that of the directory; 5% at first]
     #[arg(add = Configurable, long, value_name = "P%")]
