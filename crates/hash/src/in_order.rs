@@ -19,6 +19,7 @@ use std::time::Duration;
 use bc_digest::Digest;
 use bc_pool::Cancel;
 use bc_read::Plan;
+use bc_read::order::ReadOrder;
 use bc_walk::job::{Error, ErrorKind};
 use bc_walk::{EntryId, FileStat, Listing};
 
@@ -400,12 +401,11 @@ fn read_windows(
         let begun = order.len();
         let files = range.clone().map(EntryId).filter(|&id| wanted(id));
         order.extend(files.filter(|id| !is_read(id)));
-        // A disk that has to seek is read as it lies; where none has to, no thread
-        // may be left with a large file at the end.
-        if bc_read::order::for_disk(listing, &mut order[begun..], cancel) {
-            seeks = true;
-        } else {
-            large_first(listing, &mut order[begun..]);
+        match bc_read::order::for_disk(listing, &mut order[begun..], cancel) {
+            // No thread may be left with a large file at the end.
+            ReadOrder::Paths => large_first(listing, &mut order[begun..]),
+            ReadOrder::Inodes => {}
+            ReadOrder::Places => seeks = true,
         }
         windows.push(HashedWindow::new(&range, stride, order.len() - begun));
         ends.push(order.len());

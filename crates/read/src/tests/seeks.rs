@@ -4,7 +4,7 @@ use bc_testkit::{Behaviour, DiskArm, FuseDisk, fuse_disk};
 use std::os::unix::fs::MetadataExt;
 
 use super::*;
-use crate::order::by_place;
+use crate::order::sort_by_place;
 
 /// Makes files whose order by name is not that by inode number, in which they lie; returns the way
 /// from the first to the last.
@@ -62,7 +62,7 @@ fn a_disk_that_seeks_is_read_as_it_lies() {
     let span = scattered(&disk);
     let listing = walk(disk.path(), Metadata::None);
     let mut entries: Vec<EntryId> = listing.ids().collect();
-    by_place(&listing, &mut entries, &Cancel::new());
+    sort_by_place(&listing, &mut entries, &Cancel::new());
     let in_turn = |workers| {
         travel(
             &disk,
