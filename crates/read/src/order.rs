@@ -21,7 +21,8 @@ const SAMPLE: usize = 16;
 /// Wait for a first byte that an arm makes. The fastest disks turn once in 4 ms (15,000 a minute), so
 /// that they wait 2 ms on average for the turn alone; flash and virtual disks on it answer in 0.1 ms.
 const ARM: Duration = Duration::from_millis(1);
-/// Samples that have to agree on that: the most that are fetched out of order are three.
+/// Samples that have to agree on that: the most that are fetched out of order are three. Where fewer
+/// have to be fetched most files are cached, and to ask for the places of all would not pay.
 const AGREE: u32 = 2;
 
 /// Order in which files are read.
@@ -36,8 +37,8 @@ pub enum ReadOrder {
     Places,
 }
 
-/// Makes a plan to read `entries`, which are in path order, by so many workers: in that order, or as
-/// they lie on a spinning disk, and then handed out one by one.
+/// Makes a plan to read `entries`, which are in path order, by so many workers, in the order that
+/// [`for_disk`] finds; by their places they are handed out one by one.
 pub fn plan(listing: &Listing, entries: Vec<EntryId>, workers: usize, cancel: &Cancel) -> Plan {
     let mut entries = entries;
     match for_disk(listing, &mut entries, cancel) {
@@ -101,7 +102,7 @@ fn for_disk_with(
     if slow == 0 && quick == 0 {
         return ReadOrder::Paths;
     }
-    if slow <= quick {
+    if slow < AGREE {
         sort_by_inode(listing, entries);
         return ReadOrder::Inodes;
     }
