@@ -4,6 +4,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bc_fs::mount::{Answer, Decompression, Inodes, Shows, Traits, basic_traits, traits_or_unknown};
 use bc_pool::Cancel;
@@ -50,6 +51,8 @@ pub struct Opener<'a> {
     cached: Lookup,
     /// Devices that wait for something else than a disk, as far as that was asked.
     known: Vec<(u64, Waits)>,
+    /// The same of all workers of the run.
+    shared: Option<&'a DeviceWaits>,
     /// Devices that are known not to report what of their files is resident.
     silent: Vec<u64>,
 }
@@ -74,6 +77,17 @@ pub(crate) enum Waits {
     Processor,
     /// A processor as well, but one file at a time.
     Decompressor,
+}
+
+/// Devices that wait for something else than a disk, as the workers of a run have found them. Each of
+/// those that join because others wait would ask the server twice, and read the table of mounts.
+#[derive(Debug, Default)]
+pub(crate) struct DeviceWaits(Mutex<Vec<(u64, Waits)>>);
+
+impl DeviceWaits {
+    fn found(&self) -> MutexGuard<'_, Vec<(u64, Waits)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Availability of `openat2(RESOLVE_CACHED)` (Linux 5.12, and no filter).
@@ -102,7 +116,21 @@ impl<'a> Opener<'a> {
             noatime: OFlags::NOATIME,
             cached: Lookup::Cached,
             known: Vec::new(),
+            shared: None,
             silent: Vec::new(),
+        }
+    }
+
+    /// Makes the opener of a worker that knows what others have found, and tells them.
+    pub(crate) fn sharing(
+        listing: &'a Listing,
+        cancel: &'a Cancel,
+        shared: &'a DeviceWaits,
+    ) -> Opener<'a> {
+        Opener {
+            known: shared.found().clone(),
+            shared: Some(shared),
+            ..Opener::new(listing, cancel)
         }
     }
 
@@ -206,10 +234,17 @@ impl<'a> Opener<'a> {
             Err(_) => Waits::Unsaid,
         };
         place.waits = waits;
-        if let Ok(stat) = stat
-            && !self.known.contains(&(stat.st_dev, waits))
-        {
-            self.known.push((stat.st_dev, waits));
+        if let Ok(stat) = stat {
+            let found = (stat.st_dev, waits);
+            let note = |known: &mut Vec<_>| {
+                if !known.contains(&found) {
+                    known.push(found);
+                }
+            };
+            note(&mut self.known);
+            if let Some(shared) = self.shared {
+                note(&mut shared.found());
+            }
         }
         waits
     }

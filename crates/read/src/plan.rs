@@ -8,6 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bc_pool::Cursor;
 use bc_walk::{EntryId, Listing};
 
+use crate::open::DeviceWaits;
+
 /// Bytes begun of a batch after which it is cut again, as there is more in it than in others: a
 /// source tree's 256 files have 4 MiB.
 const HEAVY: u64 = 8 << 20;
@@ -36,6 +38,8 @@ pub struct Plan {
     /// Entries in `returned`: looked at with each batch, written when any are given back.
     returned_len: AtomicUsize,
     returned: Mutex<Vec<Range<usize>>>,
+    /// Devices of the entries that wait for something else than a disk.
+    device_waits: DeviceWaits,
 }
 
 impl Plan {
@@ -54,6 +58,7 @@ impl Plan {
             huge: AtomicUsize::new(0),
             returned_len: AtomicUsize::new(0),
             returned: Mutex::default(),
+            device_waits: DeviceWaits::default(),
         }
     }
 
@@ -119,6 +124,11 @@ impl Plan {
             .flat_map(|range| &self.order[range])
             .copied()
             .collect()
+    }
+
+    /// Returns the devices that wait for something else than a disk, as far as a worker has found them.
+    pub(crate) fn device_waits(&self) -> &DeviceWaits {
+        &self.device_waits
     }
 
     /// Returns the number of long files that are being read; somewhat more while many are left.

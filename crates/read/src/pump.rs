@@ -226,7 +226,7 @@ impl<'a> Pump<'a> {
             options,
             cancel,
             consumer,
-            opener: Opener::new(listing, cancel),
+            opener: Opener::sharing(listing, cancel, plan.device_waits()),
             clock: Clock::new(),
             hand: Hand::new(plan),
             slots: std::iter::repeat_with(|| Slot::Free).take(slots).collect(),

@@ -37,18 +37,18 @@ fn after_each(bounds: Workers, limit: usize, left: usize, reports: &[(u32, u32)]
 }
 
 #[test]
-fn twice_as_many_each_time_and_more_where_they_only_wait() {
+fn a_few_at_once_then_twice_as_many_and_more_where_they_only_wait() {
     if !bc_testkit::has_descriptors(1024) {
         return;
     }
     let waited = [(1000, 300); 5];
     let (one, two) = (Workers::adaptive(1), Workers::adaptive(2));
-    assert_eq!(after_each(one, 256, 256, &waited), [2, 4, 8, 8, 16]);
-    assert_eq!(after_each(two, 256, 256, &waited), [4, 8, 16, 16, 32]);
+    assert_eq!(after_each(one, 256, 256, &waited), [4, 8, 8, 16, 16]);
+    assert_eq!(after_each(two, 256, 256, &waited), [8, 16, 16, 32, 32]);
     let only = [(1000, 100); 5];
     assert_eq!(after_each(two, 256, 256, &only), [8, 32, 64, 64, 128]);
     let eight = Workers::up_to(3, 8);
-    assert_eq!(after_each(eight, 256, 256, &waited), [6, 8, 8, 8, 8]);
+    assert_eq!(after_each(eight, 256, 256, &waited), [8, 8, 8, 8, 8]);
     let bound = Workers::from(3);
     assert_eq!(after_each(bound, 64, 64, &waited), [3; 5]);
 }
@@ -88,11 +88,11 @@ fn waiting_for_an_eighth_of_the_time_is_too_much() {
     }
     let two = Workers::adaptive(2);
     assert_eq!(after_each(two, 64, 64, &[(1000, 875); 3]), [2, 2, 2]);
-    assert_eq!(after_each(two, 64, 64, &[(1000, 874)]), [4]);
+    assert_eq!(after_each(two, 64, 64, &[(1000, 874)]), [8]);
     // Wanting the CPU before there was anything to do is no more than running all the time.
     assert_eq!(
         after_each(two, 64, 64, &[(1000, 5000), (1000, 700)]),
-        [2, 4]
+        [2, 8]
     );
 }
 
@@ -103,11 +103,11 @@ fn a_decision_takes_two_windows_of_each_worker() {
     }
     let two = Workers::adaptive(2);
     let first = [(2, 1), (2, 1), (2, 1), (2, 1)];
-    assert_eq!(after_each(two, 64, 64, &first), [2, 2, 2, 4]);
-    // Four take four windows more, and what was before does not count any longer.
-    let more = [(13, 0), (1, 0), (1, 0), (1, 0)];
+    assert_eq!(after_each(two, 64, 64, &first), [2, 2, 2, 8]);
+    // Eight take twelve windows more, and what was before does not count any longer.
+    let more = [(29, 0), (1, 0), (1, 0), (1, 0)];
     let waited = [&first[..], &more].concat();
-    assert_eq!(after_each(two, 64, 64, &waited)[4..], [4, 4, 4, 16]);
+    assert_eq!(after_each(two, 64, 64, &waited)[4..], [8, 8, 8, 32]);
 }
 
 #[test]

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use bc_pool::Cancel;
+use bc_testkit::{Behaviour, fuse_disk, left_out};
 use bc_walk::{EntryId, Error, Metadata};
 
-use super::{CLOCK_AHEAD_NS, NO_LEASE, each_backend, files, list, options};
+use super::{CLOCK_AHEAD_NS, NO_LEASE, Recorder, each_backend, files, list, options, walk};
+use crate::open::{Opener, Waits};
 use crate::{Choice, Consumer, Feed, Opened, Plan, pump};
 
 /// Counts the files between `begin` and `finish`.
@@ -240,4 +242,31 @@ fn nobody_waits_for_a_file_that_is_taken_over() {
 fn touch(path: &std::path::Path) {
     let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
     file.set_modified(std::time::SystemTime::now()).unwrap();
+}
+
+/// Checks that a worker that joins asks no server what another one has asked it.
+#[test]
+fn who_joins_knows_what_a_device_waits_for() {
+    let disk = match fuse_disk(Behaviour::default()) {
+        Ok(disk) => disk,
+        Err(reason) => return left_out(&reason),
+    };
+    std::fs::write(disk.shown().join("file"), "content").unwrap();
+    let listing = walk(disk.path(), Metadata::None);
+    let plan = Plan::all(&listing, 1);
+    let cancel = Cancel::new();
+    let waits = || {
+        let mut opener = Opener::sharing(&listing, &cancel, plan.device_waits());
+        opener.place(EntryId(0)).unwrap().waits
+    };
+    assert_eq!(waits(), Waits::Disk, "as long as nothing was asked");
+    let mut recorder = Recorder::new(1);
+    pump(
+        &listing,
+        &plan,
+        &options(Choice::Auto),
+        &cancel,
+        &mut recorder,
+    );
+    assert_eq!((recorder.done.len(), waits()), (1, Waits::Unsaid));
 }
