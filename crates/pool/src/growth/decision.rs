@@ -20,6 +20,10 @@ const WARM_UP: u64 = 16;
 /// with nothing cached two workers on two CPUs waited for two in five, and four for one in six.
 pub(super) const WAITED: u32 = 8;
 
+/// Time that one more worker costs: 40 to 130 µs pass before its first instruction (two virtual CPUs,
+/// Zen 5), and then it has to set up its buffers and its lanes.
+const START: Duration = Duration::from_micros(100);
+
 /// Estimate of one worker's time for some work, in nanoseconds, which errs on the short side, so
 /// that no worker is started for nothing. Addition saturates.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
@@ -32,9 +36,8 @@ impl Effort {
     /// Bytes read and hashed in a nanosecond: about what copying out of the page cache alone
     /// allows, and the fastest digests do.
     const BYTES_PER_NANOSECOND: u64 = 8;
-    /// Cost of one more worker: 40 to 130 µs pass before its first instruction (two virtual CPUs,
-    /// Zen 5), and then it has to set up its buffers and its lanes.
-    const START: Effort = Effort(100_000);
+    /// Cost of one more worker.
+    const START: Effort = Effort(START.as_nanos() as u64);
 
     /// Returns the effort of reading and hashing so many files with so many bytes together.
     ///
@@ -433,8 +436,12 @@ impl Climb {
         if !has_waited {
             return workers;
         }
-        // Half as many as the few may be no gain where all of them are one.
-        let least = if workers < usual { 0 } else { FEW * usual };
+        // Half as many as the few may be no gain where all of them are one. But a walk of 12 ms through a
+        // SquashFS took 13 with as many.
+        let least = match workers < usual || self.quickest < START {
+            true => 0,
+            false => FEW * usual,
+        };
         let times = measured.times_as_many(workers, self.quickest);
         let wanted = workers.saturating_mul(times).max(least).min(most);
         let next = wanted.min(workers.saturating_add(more)).max(workers);
