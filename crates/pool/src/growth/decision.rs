@@ -246,7 +246,7 @@ const WORTH_HAVING: f64 = 1.2;
 const BEYOND_KNEE: f64 = 1.25;
 
 /// Decisions after a trial that failed, before the next one. They are twice as many each time, also if
-/// one seemed a gain meanwhile, unless the place has changed: at 0.2 ms a request most do. A trial
+/// one of many workers seemed a gain meanwhile: at 0.2 ms a request most of those do. A trial
 /// takes the time of two decisions, and of starting its workers: with 4 of them a second of work at a
 /// server on the same processors had six trials.
 const PAUSE: u32 = 16;
@@ -388,6 +388,9 @@ impl Climb {
                 }
                 let grows = now.grows(before) && now.is_worth_more_than(before);
                 self.has_gained();
+                if are_few {
+                    self.next_pause = PAUSE;
+                }
                 self.fewer = Some(before);
                 self.pause = match self.quickest >= SLOW {
                     true if grows => 0,
@@ -806,11 +809,11 @@ mod tests {
         let mut climb = Climb::new();
         let pauses = [(); 3].map(|()| {
             let mut pause = 0;
-            while climb.next(2, at(2, 10_000), 2, 8, 9999) == 2 {
+            while climb.next(32, at(32, 32_000), 2, 64, 9999) == 32 {
                 pause += 1;
             }
-            assert_eq!(climb.next(8, at(8, 33_000), 2, 8, 9999), 8);
-            while climb.next(8, at(8, 9000), 2, 8, 9999) == 8 {}
+            assert_eq!(climb.next(64, at(64, 99_000), 2, 64, 9999), 64);
+            while climb.next(64, at(64, 30_000), 2, 64, 9999) == 64 {}
             pause
         });
         assert_eq!(pauses, [0, PAUSE, 2 * PAUSE]);
