@@ -150,12 +150,7 @@ impl BusyTime {
     /// True if a piece of work took so long that another worker, or a look at the clock after each, is
     /// nothing beside it.
     pub(super) fn is_slow(self) -> bool {
-        self.takes(SLOW)
-    }
-
-    /// True if a piece of work took so long or longer.
-    fn takes(self, time: Duration) -> bool {
-        self.busy >= time * u32::try_from(self.work).unwrap_or(u32::MAX)
+        self.each() >= SLOW
     }
 
     /// Returns the number of times as many workers than `workers` to try. What they wait for may be
@@ -721,6 +716,9 @@ mod tests {
             assert!(usual * 5 > numbers.len() * 4, "{numbers:?}");
             let two = fixed(place, 3000, 2);
             assert!(took < 1.1 * two, "{took} {two}");
+            let (numbers, _) = simulated(&[place], 10_000);
+            let usual = numbers.iter().filter(|number| **number == 2).count();
+            assert!(usual * 10 > numbers.len() * 9, "{numbers:?}");
         }
     }
 
