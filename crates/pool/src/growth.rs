@@ -31,7 +31,7 @@ const WINDOW: Duration = Duration::from_millis(2);
 /// Windows per worker from one decision to the next.
 const WINDOWS: u32 = 2;
 
-/// Times as long windows while more workers than a few are to stay as many for a while. Through bindfs,
+/// Times as long windows in a long pause, in which the number of workers is to stay. Through bindfs,
 /// cached, eight workers on two CPUs finished 2 % more with them: who looks at its clocks asks the
 /// kernel two things, and holds a lock that the others want.
 const RARELY: u32 = 4;

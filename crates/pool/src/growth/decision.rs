@@ -376,10 +376,10 @@ impl Climb {
         self.before.map_or(next, |before| before.workers)
     }
 
-    /// True if the next decisions bring no other number than `workers`, which are many, as far as the place
-    /// does not change.
+    /// True if the next decisions bring no other number than `workers`, as far as the place does not
+    /// change, and that is a long pause. Of slow work every measurement counts.
     pub(super) fn is_paused(&self, workers: usize, usual: usize) -> bool {
-        workers >= FEW * usual && self.before.is_none() && self.pause > 0
+        self.is_trial_costly(workers, usual) && self.before.is_none() && self.pause > 0
     }
 
     /// Returns the number of workers that is to follow `workers`, from what these did since they
