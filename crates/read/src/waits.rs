@@ -156,14 +156,16 @@ impl Latency {
         let start = Instant::now();
         let result = call();
         if result.is_ok() {
-            self.note(start.elapsed());
+            let took = start.elapsed();
+            // Tests say by themselves what waits: on a busy machine any open may take long.
+            #[cfg(test)]
+            let took = took.min(Duration::ZERO) + crate::tests::pretended_latency();
+            self.note(took);
         }
         result
     }
 
     fn note(&mut self, took: Duration) {
-        #[cfg(test)]
-        let took = took + crate::tests::pretended_latency();
         if took > SLOW {
             self.score = (self.score + 1).min(MOST);
         } else if self.score < ENOUGH {
